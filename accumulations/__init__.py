@@ -1,4 +1,4 @@
-"""Accumulations: what becomes of a window's rows. One family per file; `accumulation.py` holds the contract."""
+"""Accumulations: aggregations of a window's rows. One family per file; the contract is in `base/accumulation.py`."""
 
 from beamish.accumulations.approx_count_distinct import ApproxCountDistinct
 from beamish.accumulations.base.accumulation import Accumulation

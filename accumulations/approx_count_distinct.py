@@ -1,10 +1,9 @@
 """ApproxCountDistinct: HyperLogLog.
 
-A value's 64-bit hash names one of 2**p registers by its upper p bits; its rank is the place of the first 1 in the
-other q = 64 - p bits. A register keeps the greatest rank it saw, so merging is taking maxima. The state lists only the
-registers that saw something, as ``register << 8 | rank``. The estimate is Ertl's improved one ("New cardinality
-estimation algorithms for HyperLogLog sketches", 2017, algorithm 6), which needs no tables of biases and no switch to
-another method for small counts.
+A value's 64-bit hash selects one of 2**p registers by its upper p bits; its rank is the position of the first 1 in the other q =
+64 - p bits. A register keeps the greatest rank, so merging takes maxima. The state lists only non-empty registers, as ``register
+<< 8 | rank``. The estimate is Ertl's improved one ("New cardinality estimation algorithms for HyperLogLog sketches", 2017,
+algorithm 6), which needs no bias tables and no special case for small counts.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _FINEST, _COARSEST = 0.00217, 0.39  # 2**18 and 2**4 registers
 
 @attrs.frozen
 class ApproxCountDistinct(ListColumnar):
-    """About the number of distinct values of a column, nulls ignored (Spark: ``approx_count_distinct``).
+    """Approximate number of distinct values of a column, nulls ignored (Spark: ``approx_count_distinct``).
 
-    The state takes at most 4 bytes for each of (1.106 / rsd)**2 registers, rounded up to a power of two. The same
-    values give the same number, however they came; it is not the number that Spark's own sketch gives.
+    The state takes at most 4 bytes for each of (1.106 / rsd)**2 registers, rounded up to a power of two. The result does not
+    depend on the order of rows; it differs from that of Spark's sketch.
 
     Args:
         column: of any type but maps. -0.0 is 0.0, all NaN are one value.
@@ -45,7 +44,7 @@ class ApproxCountDistinct(ListColumnar):
         bigint; 0 if there is no value.
 
     Raises:
-        OptionError: the column is no name, or rsd is out of range.
+        OptionError: the column is not a name, or rsd is out of range.
         ColumnError: the column holds maps.
     """
 
@@ -64,7 +63,7 @@ class ApproxCountDistinct(ListColumnar):
 
     @property
     def precision(self) -> int:
-        """The logarithm of the number of registers."""
+        """Base-2 logarithm of the number of registers."""
         return math.ceil(2 * math.log2(1.106 / self.rsd))
 
     def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
@@ -80,7 +79,7 @@ class ApproxCountDistinct(ListColumnar):
         column = plain(columns[0])
         hashes = hash_values(column)
         p = np.uint64(self.precision)
-        rest = (hashes << p) | np.uint64(1 << (self.precision - 1))  # the added 1 ends the search after q bits
+        rest = (hashes << p) | np.uint64(1 << (self.precision - 1))  # the added 1 bounds the rank by q + 1
         packed = (hashes >> (np.uint64(64) - p)) << np.uint64(8) | (_leading_zeros(rest) + np.uint64(1))
         return column_of(packed, pa.uint32()), valid(column)
 
@@ -110,7 +109,7 @@ def _leading_zeros(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sigma(x: Doubles) -> Doubles:
-    # x + sum over k >= 1 of x**(2**k) * 2**(k - 1); infinite at 1, which no group with a value reaches.
+    # x + sum over k >= 1 of x**(2**k) * 2**(k - 1); infinite at 1, which a non-empty group does not reach.
     x = np.where(x < 1.0, x, 0.0)
     total, scale = x.copy(), 1.0
     while True:

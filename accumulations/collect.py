@@ -32,20 +32,20 @@ from beamish.kernels.order import Keys, sort_keys
 class Collect(ListColumnar):
     """All values of a column that are not null, in the order of event times (Spark: ``collect_list``).
 
-    Values of one event time are in Spark's sort order, so that the list does not depend on how rows came.
-    The state holds every value: it grows with the rows of the window.
+    Values of one event time are in Spark's sort order, so the list does not depend on the order of arrival. The state holds every
+    value: it grows with the rows of the window.
 
     Args:
-        column: of any type with an order (all but maps).
+        column: of any orderable type (all but maps).
         sorted_by: a column to order by before the event time, nulls first; default: none.
-        descending: whether the list is turned round: the greatest or latest first, nulls of ``sorted_by`` last.
+        descending: whether to reverse the list: the greatest or latest first, nulls of ``sorted_by`` last.
 
     Returns:
         array of the column's type; empty if there is no value.
 
     Raises:
-        OptionError: a column is no name, or descending no flag.
-        ColumnError: a column's type has no order.
+        OptionError: a column is not a name, or descending is not a bool.
+        ColumnError: a column's type is not orderable.
     """
 
     column: str = column_field()

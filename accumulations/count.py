@@ -26,7 +26,7 @@ class Count(Columnar):
         bigint; 0 for no rows.
 
     Raises:
-        OptionError: the column is no name.
+        OptionError: the column is not a name.
 
     Example:
         >>> from beamish.accumulations import Count

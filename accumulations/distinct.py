@@ -23,17 +23,17 @@ _ALL_KEYS = 1_000_000
 class CollectSet(ListColumnar):
     """The distinct values of a column that are not null, in Spark's sort order (Spark: ``collect_set``).
 
-    -0.0 and 0.0 are one value, which comes out as 0.0, and so are all NaN.
+    -0.0 and 0.0 are one value, returned as 0.0; all NaN are one value.
 
     Args:
-        column: of any type with an order (all but maps).
+        column: of any orderable type (all but maps).
 
     Returns:
         array of the column's type; empty if there is no value.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: its type has no order.
+        OptionError: the column is not a name.
+        ColumnError: its type is not orderable.
     """
 
     column: str = column_field()
@@ -51,17 +51,17 @@ class CollectSet(ListColumnar):
 class CountDistinct(ListColumnar):
     """The number of distinct values of a column, or of distinct combinations of several (Spark: ``count_distinct``).
 
-    Exact: the state holds every distinct value. For many of them ``ApproxCountDistinct`` takes little room.
+    Exact: the state holds every distinct value. For many values ``ApproxCountDistinct`` needs far less state.
 
     Args:
-        columns: one or more columns of types with an order (all but maps); a row with a null in one is ignored.
+        columns: one or more columns of orderable types (all but maps); a row with a null in one is ignored.
 
     Returns:
         bigint; 0 if there is no value.
 
     Raises:
-        OptionError: no column is given, or something that is no name.
-        ColumnError: a column's type has no order.
+        OptionError: no column, or one that is not a name.
+        ColumnError: a column's type is not orderable.
     """
 
     columns: tuple[str, ...]

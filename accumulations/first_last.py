@@ -18,7 +18,7 @@ from beamish.kernels.order import sort_keys
 
 
 class _Edge(Columnar):
-    """The state is the event time of the row, null before there is one, and its value."""
+    """The state: the event time of the row, null before the first row, and its value."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class _Edge(Columnar):
     def _edge(
         self, groups: Groups, times: NDArray[np.int64], values: pa.Array, rows: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        # Values are ordered only among the rows of a group's edge time.
+        # Values are compared only among the rows with the group's edge time.
         key = times[rows]
         key = ~key if self.latest else key
         there = groups[rows]
@@ -67,18 +67,18 @@ class _Edge(Columnar):
 
 @attrs.frozen
 class First(_Edge):
-    """The value of the row with the least event time, and of rows of the same time the least value, null first.
+    """The value of the row with the least event time, and among rows of the same time the least value, null first.
 
     Args:
-        column: of any type with an order (all but maps).
+        column: of any orderable type (all but maps).
         ignore_nulls: look only at rows with a value; default False, as Spark's ``first``.
 
     Returns:
         the column's type; null if there is no row.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: its type has no order.
+        OptionError: the column is not a name.
+        ColumnError: its type is not orderable.
     """
 
     column: str = column_field()
@@ -89,18 +89,18 @@ class First(_Edge):
 
 @attrs.frozen
 class Last(_Edge):
-    """The value of the row with the greatest event time, and of rows of the same time the greatest value.
+    """The value of the row with the greatest event time, and among rows of the same time the greatest value.
 
     Args:
-        column: of any type with an order (all but maps).
+        column: of any orderable type (all but maps).
         ignore_nulls: look only at rows with a value; default False, as Spark's ``last``.
 
     Returns:
         the column's type; null if there is no row.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: its type has no order.
+        OptionError: the column is not a name.
+        ColumnError: its type is not orderable.
     """
 
     column: str = column_field()

@@ -1,6 +1,6 @@
 """Windowed joins: the rows of a merge's inputs that share key and window, side by side.
 
-How the rows are kept is in base/gathered.py; where each pair comes once, in base/pairs_once.py.
+Storage of the rows: base/gathered.py; joins that emit each pair once: base/pairs_once.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _check_inputs(where: str, inputs: Sequence[object]) -> None:
 
 
 class _Gathering(OfInputs):
-    """What the joins share: they keep the rows of the inputs they name."""
+    """Base of CoGroup and the joins, which store the rows of the inputs they name."""
 
     __slots__ = ()
 
@@ -53,12 +53,11 @@ class CoGroup(_Gathering):
         inputs: the names of one or more inputs of the merge.
 
     Returns:
-        struct of one array per input, empty if it has no rows. An item is a struct of the row's columns but for
-        those the input is keyed by.
+        struct of one array per input, empty if it has no rows. An item is a struct of the row's columns without the keys.
 
     Raises:
-        OptionError: no input, or one that is no name, or twice.
-        ColumnError: a column's type has no order (maps).
+        OptionError: no input, an invalid name, or the same input twice.
+        ColumnError: a column's type is not orderable (maps).
 
     Example:
         >>> from beamish.accumulations import CoGroup
@@ -86,7 +85,7 @@ def _read_rows(kept: Mapping[str, int]) -> Any:
     return Named(kept) if isinstance(kept, Mapping) else kept  # type: ignore[redundant-expr]
 
 
-if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+if TYPE_CHECKING:  # type checkers treat a converter as a function of the value
 
     def _read_durations(kept: Mapping[str, DurationLike]) -> Mapping[str, Duration]: ...
 
@@ -103,7 +102,7 @@ else:
 
 @attrs.frozen(repr=False)
 class Join(_Gathering):
-    """What the joins share: two inputs, and which of their rows come out without a match."""
+    """Base of the joins: two inputs, and which unmatched rows are emitted."""
 
     left: str
     right: str
@@ -113,13 +112,13 @@ class Join(_Gathering):
 
     explodes: ClassVar[bool] = True
     keeps_left: ClassVar[bool] = False
-    """Whether left rows without a match come out, with a null for the right one."""
+    """Whether unmatched left rows are emitted, with a null right side."""
     keeps_right: ClassVar[bool] = False
 
     def __repr__(self) -> str:
-        said = [f"left={self.left!r}", f"right={self.right!r}"]
-        said += [f"{name}={value!r}" for name, value in {"once": self.once, **self._kept}.items() if value]
-        return f"{type(self).__name__}({', '.join(said)})"
+        arguments = [f"left={self.left!r}", f"right={self.right!r}"]
+        arguments += [f"{name}={value!r}" for name, value in {"once": self.once, **self._kept}.items() if value]
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
     @property
     def _kept(self) -> dict[str, Mapping[str, Any]]:
@@ -156,41 +155,38 @@ class Join(_Gathering):
 
 def _check_kept(where: str, kept: object, names: Sequence[str], *, once: bool) -> None:
     if not isinstance(kept, Mapping):
-        raise OptionError(f"{where}: must say it by input, such as {{{names[0]!r}: ...}}")
+        raise OptionError(f"{where}: must be given by input, such as {{{names[0]!r}: ...}}")
     if kept and not once:
-        raise OptionError(
-            f"{where}: only a join that gives each pair once keeps less than its windows do; add once=True"
-        )
+        raise OptionError(f"{where}: only a join that emits each pair once supports retention; add once=True")
     for name in kept:
         if name not in names:
-            raise OptionError(f"{where}: {name!r} is no input of this join; it has {', '.join(names)}")
+            raise OptionError(f"{where}: {name!r} is not an input of this join; its inputs are {', '.join(names)}")
 
 
 @attrs.frozen(repr=False)
 class InnerJoin(Join):
     """One row of output per pair of rows, one of each input, that share key and window.
 
-    Null keys are a key, as everywhere here: they join, other than in SQL. A join is the only accumulation of its
-    pipeline. It keeps every row of the window, and gives the product of both sides. A pane without a pair
-    gives no row, but has its number.
+    Null is a key like any other: null keys join, unlike in SQL. A join is the only accumulation of its pipeline. It stores every
+    row of the window and emits the product of both sides. A pane without a pair emits no row, but is numbered.
 
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once: with ``discarding()``: each pair comes once, when its second row comes (or their sessions merge), in the first window
-            that took both; a pane holds the pairs made since the last one.
-        keep_rows: with ``once``: how many rows of an input, by its name, a key and window keeps after each bundle: the latest.
-        keep_for: with ``once``: how long it keeps those of an input: until the watermark is so far past their event time. A row that
-            comes older is dropped (``out_of_retention``).
+        once: with ``discarding()``: each pair is emitted once, when its second row arrives (or their sessions merge), in the
+            first window with both rows; a pane has the pairs found since the last one.
+        keep_rows: with ``once``: by input name, how many rows, the latest, are kept per key and window after each bundle.
+        keep_for: with ``once``: by input name, how far the watermark may pass a row's event time before the row is dropped. An
+            older row is dropped on arrival (``out_of_retention``).
 
     Returns:
-        struct of two structs, named after the inputs, of a row's columns but for those the input is keyed by
+        struct of two structs, named after the inputs, of a row's columns without the keys
         (``panes.select("key", "pairs.*")``).
 
     Raises:
-        OptionError: an input is no name, or the same twice; what is kept is said without ``once``, of no input of the join, or is not
-            above 0.
-        ColumnError: a column's type has no order (maps).
+        OptionError: an input is not a name, or both are the same; retention is given without ``once``, for an unknown input, or
+            is not above 0.
+        ColumnError: a column's type is not orderable (maps).
 
     Example:
         >>> from beamish.accumulations import InnerJoin
@@ -201,11 +197,11 @@ class InnerJoin(Join):
 
 @attrs.frozen(repr=False)
 class LeftOuterJoin(Join):
-    """As ``InnerJoin``, and one row with a null right side per left row of a window without right rows.
+    """Like ``InnerJoin``, plus one row with a null right side per left row of a window without right rows.
 
-    With early panes in accumulating-and-retracting mode it says "no match yet" early, and takes it back by a
-    retraction when the match comes; where only the last pane fires there are no such rows. With ``once`` a row without a match comes
-    once: in its window's last pane, or when it is no longer kept; so windows may not overlap.
+    With early panes in accumulating-and-retracting mode an unmatched row is emitted early and retracted when its match arrives;
+    if only the last pane fires there are no such rows. With ``once`` an unmatched row is emitted
+    once: in its window's last pane, or when retention drops it; so windows may not overlap.
 
     Args:
         left: the name of an input of the merge.
@@ -217,7 +213,7 @@ class LeftOuterJoin(Join):
 
     Raises:
         OptionError: as for ``InnerJoin``.
-        ColumnError: a column's type has no order (maps).
+        ColumnError: a column's type is not orderable (maps).
     """
 
     keeps_left = True
@@ -225,7 +221,7 @@ class LeftOuterJoin(Join):
 
 @attrs.frozen(repr=False)
 class RightOuterJoin(Join):
-    """As ``LeftOuterJoin``, for right rows without a left one.
+    """Like ``LeftOuterJoin``, for right rows without a left one.
 
     Args:
         left: the name of an input of the merge.
@@ -237,7 +233,7 @@ class RightOuterJoin(Join):
 
     Raises:
         OptionError: as for ``InnerJoin``.
-        ColumnError: a column's type has no order (maps).
+        ColumnError: a column's type is not orderable (maps).
     """
 
     keeps_right = True
@@ -245,7 +241,7 @@ class RightOuterJoin(Join):
 
 @attrs.frozen(repr=False)
 class FullOuterJoin(Join):
-    """As ``LeftOuterJoin`` and ``RightOuterJoin`` at once.
+    """``LeftOuterJoin`` and ``RightOuterJoin`` combined.
 
     Args:
         left: the name of an input of the merge.
@@ -257,7 +253,7 @@ class FullOuterJoin(Join):
 
     Raises:
         OptionError: as for ``InnerJoin``.
-        ColumnError: a column's type has no order (maps).
+        ColumnError: a column's type is not orderable (maps).
     """
 
     keeps_left = True

@@ -18,7 +18,7 @@ from beamish.kernels.order import Keys, sort_keys
 
 
 class _ExtremeBy(Columnar):
-    """The state is ``by`` of the row, null before there is one, and its value."""
+    """The state: ``by`` of the row, null before the first row, and its value."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class _ExtremeBy(Columnar):
         rows = np.arange(len(by)) if present is None else np.flatnonzero(present)
         keys, there = self._keys(by.take(column_of(rows))), groups[rows]
         best = there.first(keys)[there.of]
-        # Values are ordered only among the rows that are alike in the other column.
+        # Values are compared only among rows that are equal in the other column.
         rows = rows[np.logical_and.reduce([key == key[best] for key in keys])]
         chosen = groups[rows].first(self._keys(values.take(column_of(rows))))
         found = chosen >= 0
@@ -66,20 +66,20 @@ class _ExtremeBy(Columnar):
 
 @attrs.frozen
 class MinBy(_ExtremeBy):
-    """The value of a column in the row whose other column is least, rows with a null there left out (Spark: ``min_by``).
+    """The value of a column in the row with the least value of another column, ignoring rows with a null there (Spark: ``min_by``).
 
-    Of several such rows the one with the least value counts, null first, so that it does not depend on how rows came.
+    Among several such rows the least value is taken, null first, so the result does not depend on the order of arrival.
 
     Args:
         column: the column whose value is given.
-        by: the column that is compared. Both are of any type with an order (all but maps).
+        by: the column that is compared. Both are of any orderable type (all but maps).
 
     Returns:
         the type of ``column``; null if there is no row, or if that row has no value.
 
     Raises:
-        OptionError: a column is no name.
-        ColumnError: a column's type has no order.
+        OptionError: a column is not a name.
+        ColumnError: a column's type is not orderable.
     """
 
     column: str = column_field()
@@ -90,20 +90,20 @@ class MinBy(_ExtremeBy):
 
 @attrs.frozen
 class MaxBy(_ExtremeBy):
-    """The value of a column in the row whose other column is greatest, as ``MinBy`` (Spark: ``max_by``).
+    """The value of a column in the row with the greatest value of another column, like ``MinBy`` (Spark: ``max_by``).
 
-    Of several such rows the one with the greatest value counts, null last; NaN is above all.
+    Among several such rows the greatest value is taken, null last; NaN is above all.
 
     Args:
         column: the column whose value is given.
-        by: the column that is compared. Both are of any type with an order (all but maps).
+        by: the column that is compared. Both are of any orderable type (all but maps).
 
     Returns:
         the type of ``column``; null if there is no row, or if that row has no value.
 
     Raises:
-        OptionError: a column is no name.
-        ColumnError: a column's type has no order.
+        OptionError: a column is not a name.
+        ColumnError: a column's type is not orderable.
     """
 
     column: str = column_field()

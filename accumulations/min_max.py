@@ -32,14 +32,14 @@ class Min(_Extreme):
     """The least value of a column in Spark's order, nulls ignored; NaN only if there is nothing else (Spark: ``min``).
 
     Args:
-        column: of any type with an order (all but maps); strings go by bytes, structs field by field.
+        column: of any orderable type (all but maps); strings are compared by bytes, structs field by field.
 
     Returns:
         the column's type; null if there is no value.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: its type has no order.
+        OptionError: the column is not a name.
+        ColumnError: its type is not orderable.
     """
 
     column: str = column_field()
@@ -52,14 +52,14 @@ class Max(_Extreme):
     """The greatest value of a column in Spark's order, nulls ignored; NaN is above all (Spark: ``max``).
 
     Args:
-        column: of any type with an order (all but maps); strings go by bytes, structs field by field.
+        column: of any orderable type (all but maps); strings are compared by bytes, structs field by field.
 
     Returns:
         the column's type; null if there is no value.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: its type has no order.
+        OptionError: the column is not a name.
+        ColumnError: its type is not orderable.
     """
 
     column: str = column_field()

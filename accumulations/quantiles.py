@@ -19,7 +19,7 @@ from beamish.kernels.buffers import column_of, list_column, list_lengths, number
 
 
 class _Sorted(ListColumnar):
-    """The state is all values as doubles, sorted."""
+    """The state: all values as doubles, sorted."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class _Sorted(ListColumnar):
 
 
 def _quantile(values: NDArray[np.float64], start: NDArray[np.int64], count: NDArray[np.int64], p: float) -> Any:
-    # Spark's percentile: between the two values next to position (n - 1) * p, by how near it is to each.
+    # Spark's percentile: linear interpolation around position (n - 1) * p.
     position = (count - 1) * p
     low, high = np.floor(position).astype(np.int64), np.ceil(position).astype(np.int64)
     lower, higher = values[start + low], values[start + high]
@@ -60,7 +60,7 @@ def _probabilities(given: Any) -> tuple[float, ...]:
     return tuple(map(float, result))
 
 
-_probabilities.__annotations__["given"] = "Iterable[float]"  # what help() shows
+_probabilities.__annotations__["given"] = "Iterable[float]"  # shown by help()
 
 
 @attrs.frozen
@@ -77,8 +77,8 @@ class Quantiles(_Sorted):
         array<double>, one for each probability, in their order; null if there is no value.
 
     Raises:
-        OptionError: the column is no name, or a probability is not from 0 to 1.
-        ColumnError: the column is no number.
+        OptionError: the column is not a name, or a probability is not from 0 to 1.
+        ColumnError: the column is not numeric.
     """
 
     column: str = column_field()
@@ -108,8 +108,8 @@ class Median(_Sorted):
         double; null if there is no value.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: it is no number.
+        OptionError: the column is not a name.
+        ColumnError: it is not numeric.
     """
 
     column: str = column_field()

@@ -1,4 +1,4 @@
-"""Reduce and Fold: a function of the user's own."""
+"""Reduce and Fold: user-defined functions."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _INFERRED = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
 @attrs.frozen
 class Reduce(Columnar):
-    """The values of a column made one by a function of two, nulls ignored (Beam: ``CombineFn`` of a binary function).
+    """The values of a column reduced by a binary function, nulls ignored (Beam: ``CombineFn`` of a binary function).
 
     Args:
-        fn: gets two values and gives one of the column's type. It must be associative and commutative: the
+        fn: takes two values and returns one of the column's type. It must be associative and commutative: the
             order and grouping of the calls are not fixed.
         column: of any type.
 
@@ -39,7 +39,7 @@ class Reduce(Columnar):
         the column's type; null if there is no value.
 
     Raises:
-        OptionError: fn is no function, or the column no name.
+        OptionError: fn is not a function, or the column is not a name.
         UserFunctionError: fn raised, or returned something that is not of the column's type.
 
     Example:
@@ -100,18 +100,18 @@ class Reduce(Columnar):
 
 @attrs.frozen
 class Fold(Accumulation):
-    """Rows folded into an accumulator by a function, one after the other in event-time order within a bundle.
+    """Rows folded into an accumulator by a function, in event-time order within a bundle.
 
-    Rows of one event time come in Spark's sort order of their values, so that the result does not depend on how
-    rows lie in a bundle. It depends on which row came in which bundle; give ``merge`` where it should not.
+    Rows of one event time are in Spark's sort order of their values, so the result does not depend on the order of rows in a
+    bundle. It does depend on which bundle a row arrives in, unless ``merge`` is given.
 
     Args:
         initial: the accumulator of no rows: a plain value, as in ``Accumulation``.
-        fn: gets the accumulator and a row's value, and gives the next accumulator; it may change the one it gets.
-        column: whose value fn gets, None for a null; default: fn gets the whole row, as a dict.
-        merge: gets two accumulators and gives that of both; then ``initial`` must be neutral. Without it the
-            pipeline cannot have windows that merge, and rows are not folded before they reach their window.
-        result_type: in Spark's words, such as "bigint" or "array<string>"; default: after ``initial``, if that is
+        fn: takes the accumulator and a row's value, and returns the next accumulator; it may mutate its argument.
+        column: the column passed to fn, None for a null; default: the whole row, as a dict.
+        merge: takes two accumulators and returns the merged one; then ``initial`` must be neutral. Without it the pipeline cannot
+            have merging windows, and rows are not pre-aggregated.
+        result_type: a Spark type, such as "bigint" or "array<string>"; default: after ``initial``, if that is
             a bool, int, float or str.
 
     Returns:
@@ -119,8 +119,8 @@ class Fold(Accumulation):
 
     Raises:
         OptionError: an argument is not as described here.
-        PipelineError: windows merge and there is no ``merge``.
-        UserFunctionError: fn or merge raised, or the accumulator is no plain value or not of the result type.
+        PipelineError: windows merge and ``merge`` is missing.
+        UserFunctionError: fn or merge raised, or the accumulator is not a plain value or not of the result type.
 
     Example:
         >>> from beamish.accumulations import Fold
@@ -142,19 +142,17 @@ class Fold(Accumulation):
             encode(value)
         except TypeError as error:
             raise OptionError(
-                f"Fold(initial={value!r}): is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+                f"Fold(initial={value!r}): is or holds {error}, which cannot be stored in the checkpoint; build it of {ALLOWED}"
             ) from error
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.result_type, str):
-            raise OptionError(
-                f"Fold(result_type={self.result_type!r}): must be a type in Spark's words, such as 'double'"
-            )
+            raise OptionError(f"Fold(result_type={self.result_type!r}): must be a Spark type, such as 'double'")
         if not self.result_type:
             inferred = _INFERRED.get(type(self.initial))
             if inferred is None:
                 raise OptionError(
-                    f"Fold(initial={self.initial!r}): does not tell the type of the result; say it, as in "
+                    f"Fold(initial={self.initial!r}): does not determine the result type; declare it, as in "
                     "Fold(..., result_type='array<string>')"
                 )
             object.__setattr__(self, "result_type", inferred)
@@ -167,7 +165,7 @@ class Fold(Accumulation):
     def check(self, name: str, *, merging: bool) -> None:
         if merging and self.merge is None:
             raise PipelineError(
-                f"accumulate({name}={self!r}): windows merge, and this Fold cannot; give merge=, a function of two "
+                f"accumulate({name}={self!r}): windows merge, but this Fold has no merge function; give merge=, a function of two "
                 "accumulators, or use windows that do not merge"
             )
 
@@ -204,7 +202,7 @@ class Fold(Accumulation):
 
 
 def _row_keys(column: pa.Array, values: Sequence[Any]) -> Keys:
-    # A map has no order in Spark: rows that hold one go by their repr, only so that there is one order.
+    # Maps are not orderable in Spark: rows with one are ordered by their repr, to have some order.
     if is_orderable(column.type):
         return sort_keys(column)
     texts = [repr(value) for value in values]

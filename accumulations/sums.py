@@ -27,12 +27,12 @@ def _sum_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _is_exact(type_: pa.DataType) -> bool:
-    """Whether adding and taking away undo each other: not so for floats."""
+    """Whether subtraction undoes addition: not for floats."""
     return not pa.types.is_floating(type_)
 
 
 def as_double(column: pa.Array) -> pa.Array:
-    """A column of numbers as double."""
+    """A numeric column as double."""
     column = plain(column)
     return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
 
@@ -49,8 +49,8 @@ class Sum(Columnar):
         there is no value.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: it is no number.
+        OptionError: the column is not a name.
+        ColumnError: it is not numeric.
         NumericOverflowError: a sum, or an intermediate sum, does not fit its type.
     """
 
@@ -84,8 +84,8 @@ class Mean(Columnar):
         double; for decimal(p, s) decimal(p + 4, s + 4), at most 38 digits, rounded half up. Null if there is no value.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: it is no number.
+        OptionError: the column is not a name.
+        ColumnError: it is not numeric.
         NumericOverflowError: a decimal sum or mean does not fit its type.
     """
 
@@ -130,7 +130,7 @@ class Mean(Columnar):
             self.extract_columns(state, types)
 
     def _divide(self, total: pa.Array, count: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
-        # Half up, away from zero: twice the magnitude plus the count, over twice the count.
+        # Round half up, away from zero: twice the magnitude plus the count, over twice the count.
         present = count > 0
         factor, divisor = 10 ** (type_.scale - total.type.scale), np.where(present, count, 1)
         high, low = limbs(total if total.null_count == 0 else total.fill_null(0))
@@ -138,7 +138,7 @@ class Mean(Columnar):
         room = (_LARGEST - int(divisor.max(initial=1))) // (2 * factor)
         fits = bool((high == short >> 63).all()) and -room < short.min(initial=0) and short.max(initial=0) < room
         amount: NDArray[Any] = short
-        if not fits:  # Python's integers, in arrays of objects: exact at any size
+        if not fits:  # Python integers, in object arrays: exact at any size
             amount, divisor = high.astype(object) * 2**64 + low.astype(object), divisor.astype(object)
         magnitude = (2 * factor * abs(amount) + divisor) // (2 * divisor)
         if bool((magnitude >= 10**type_.precision).any()):

@@ -1,4 +1,4 @@
-"""TopN, BottomN and TopNByKey: the greatest and the least values, and the keys that have the greatest."""
+"""TopN, BottomN and TopNByKey: the greatest and least values, and the keys with the greatest values."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class TopN(_Outermost):
     """The ``n`` greatest values of a column, the greatest first, nulls ignored (Beam: ``Top.largest``).
 
     Args:
-        n: the number of values, at least 1; equal values count each.
-        column: of any type with an order (all but maps).
+        n: the number of values, at least 1; equal values are counted individually.
+        column: of any orderable type (all but maps).
 
     Returns:
         array of the column's type, of at most ``n`` values; empty if there is no value.
 
     Raises:
-        OptionError: n is below 1, or the column is no name.
-        ColumnError: the column's type has no order.
+        OptionError: n is below 1, or the column is not a name.
+        ColumnError: the column's type is not orderable.
     """
 
     n: int = count_field()
@@ -60,15 +60,15 @@ class BottomN(_Outermost):
     """The ``n`` least values of a column, the least first, nulls ignored (Beam: ``Top.smallest``).
 
     Args:
-        n: the number of values, at least 1; equal values count each.
-        column: of any type with an order (all but maps).
+        n: the number of values, at least 1; equal values are counted individually.
+        column: of any orderable type (all but maps).
 
     Returns:
         array of the column's type, of at most ``n`` values; empty if there is no value.
 
     Raises:
-        OptionError: n is below 1, or the column is no name.
-        ColumnError: the column's type has no order.
+        OptionError: n is below 1, or the column is not a name.
+        ColumnError: the column's type is not orderable.
     """
 
     n: int = count_field()
@@ -81,15 +81,15 @@ class TopNByKey(Columnar):
 
     Args:
         n: the number of keys, at least 1.
-        key: the column to tell apart by; null is a key, and -0.0 and 0.0 are one, which comes out as 0.0.
-        value: the column to compare. Both are of any type with an order (all but maps).
+        key: the column that identifies them; null is a key, and -0.0 and 0.0 are one key, returned as 0.0.
+        value: the column to compare. Both are of any orderable type (all but maps).
 
     Returns:
-        array of struct<key, value>, at most ``n``, by value from the greatest, of equal values by key from the least.
+        array of struct<key, value>, at most ``n``, by descending value, then by ascending key.
 
     Raises:
-        OptionError: n is below 1, or a column is no name.
-        ColumnError: a column's type has no order.
+        OptionError: n is below 1, or a column is not a name.
+        ColumnError: a column's type is not orderable.
     """
 
     n: int = count_field()
@@ -127,7 +127,7 @@ class TopNByKey(Columnar):
         return list_column(struct_column([normalise(keys), values], ["key", "value"]), list_lengths(state[0]))
 
     def _top(self, items: pa.Array, groups: Groups) -> pa.Array:
-        # A key among the first n of all is among the first n of the part that holds its greatest value.
+        # A key among the overall first n is among the first n of the part that holds its greatest value.
         distinct = len(sort_keys(items.flatten()[0]))
         best = gather_lists(items, groups, _by_key, distinct=distinct)
         return gather_lists(*items_of(best, Groups.each(groups.count)), _by_value, keep=self.n)

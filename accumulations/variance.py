@@ -52,7 +52,7 @@ class _Spread(Columnar):
         if not some.all():
             groups, n, mean, m2 = groups[some], n[some], mean[some], m2[some]
         total = groups.sum(n)
-        # Means are taken as distances from one of the group's, so that a part alone keeps its own to the last bit.
+        # Means are kept as distances from one mean of the group, so that a single part stays exact to the last bit.
         near = np.zeros(groups.count)
         near[groups.of] = mean
         with np.errstate(invalid="ignore", over="ignore"):
@@ -80,8 +80,8 @@ class Variance(_Spread):
         double; null for no value, and for a single one unless ``population``.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: it is no number.
+        OptionError: the column is not a name.
+        ColumnError: it is not numeric.
     """
 
     column: str = column_field()
@@ -98,14 +98,14 @@ class StdDev(_Spread):
 
     Args:
         column: a column of numbers.
-        population: of the values as a whole, not as a sample; default False, as Spark's ``stddev``.
+        population: treat the values as the whole population, not a sample; default False, as Spark's ``stddev``.
 
     Returns:
         double; null for no value, and for a single one unless ``population``.
 
     Raises:
-        OptionError: the column is no name.
-        ColumnError: it is no number.
+        OptionError: the column is not a name.
+        ColumnError: it is not numeric.
     """
 
     column: str = column_field()

@@ -181,13 +181,13 @@ def panes(df: "DataFrame") -> "DataFrame":
     """The panes and retractions of a pipeline's output, without its dropped rows and their column.
 
     Args:
-        df: what ``pipeline.apply`` gave.
+        df: the output of ``pipeline.apply``.
 
     Returns:
-        the columns of ``df`` but for ``dropped``.
+        the columns of ``df`` without ``dropped``.
 
     Raises:
-        ColumnError: it is not what a pipeline gave.
+        ColumnError: not the output of a pipeline.
     """
     from beamish.spark import panes as split
 
@@ -198,13 +198,13 @@ def dropped(df: "DataFrame") -> "DataFrame":
     """The dropped rows of a pipeline ``with_dropped()``.
 
     Args:
-        df: what ``pipeline.apply`` gave.
+        df: the output of ``pipeline.apply``.
 
     Returns:
         ``reason``, ``late_by`` (the watermark less the event time, in microseconds), ``window``, and the rows' own columns.
 
     Raises:
-        ColumnError: it is not what a pipeline ``with_dropped()`` gave.
+        ColumnError: not the output of a pipeline ``with_dropped()``.
     """
     from beamish.spark import dropped as split
 
@@ -212,10 +212,10 @@ def dropped(df: "DataFrame") -> "DataFrame":
 
 
 def register(spark: "SparkSession") -> None:
-    """Tell a session what a pipeline may need that is told to Spark nothing when it is applied: ``apply(..., schema=...)``.
+    """Prepare a session for pipelines that are applied without Spark calls: ``apply(..., schema=...)``.
 
-    In a project of declarative pipelines it is called once, where the file begins, outside of query functions. Elsewhere a
-    pipeline does it by itself.
+    In a project of declarative pipelines call it once, at the top of the file, outside of query functions. Elsewhere a pipeline
+    does it itself.
 
     Args:
         spark: the session.
@@ -226,26 +226,26 @@ def register(spark: "SparkSession") -> None:
 
 
 def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
-    """The panes, with what the query counts in each batch's ``observedMetrics``: one of Spark's observations.
+    """The panes, with metrics in each batch's ``observedMetrics``: a Spark observation.
 
     The numbers are bigint, per batch: ``rows`` (put into windows, once per window), ``panes_early``, ``panes_on_time``,
     ``panes_late``, ``retractions``, ``dropped_due_to_lateness``, ``dropped_due_to_closed_window``, ``dropped_no_event_time``,
-    ``dropped_event_time_out_of_range`` and those of the other reasons; over the shards that the batch called (``shards``) the sum of
-    ``live_windows``, the greatest ``watermark_ms``, ``clock_ms`` and ``max_late_by_ms`` (how far behind the watermark the furthest
-    row was, among those dropped from windows), the least ``next_due_ms``; ``by_shard``, a text, has ``live_windows`` and
-    ``next_due_ms`` of each as JSON. With fixed windows, ``rows`` and the dropped ones are together the rows that came, batch by batch.
+    ``dropped_event_time_out_of_range`` and those of the other reasons; over the shards called in the batch (``shards``) the sum of
+    ``live_windows``, the greatest ``watermark_ms``, ``clock_ms`` and ``max_late_by_ms`` (maximum lateness of rows dropped from
+    windows), the least ``next_due_ms``; ``by_shard``, a text, has ``live_windows`` and ``next_due_ms`` of each as JSON. With
+    fixed windows, ``rows`` and the dropped ones add up to the input rows of each batch.
 
     Args:
-        panes: what ``pipeline.apply`` gave, as it is. Of a chain each stage below is observed as well, by ``name.0`` and so on. Of
-            other panes, such as stored ones, only what is in their rows is counted; the rest is null.
-        name: of the observation; a query can have it once.
+        panes: the output of ``pipeline.apply``, unchanged. In a chain each upstream stage is observed as well, as ``name.0`` and
+            so on. For other panes, such as stored ones, only metrics of their rows are counted; the rest is null.
+        name: of the observation; unique in a query.
 
     Returns:
         the same panes.
 
     Raises:
         OptionError: the name is empty.
-        ColumnError: they are no panes.
+        ColumnError: they are not panes.
 
     Example:
         ``bm.observe(events.transform(pipeline)).writeStream...``
@@ -256,19 +256,19 @@ def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
 
 
 def Listener(*, port: int | None = None, path: "str | Path | None" = None, name: str = "beamish") -> "MetricsListener":  # noqa: N802 - a class to whoever calls it, made when pyspark is there
-    """A listener that turns the progress of observed queries into Prometheus' metrics.
+    """A listener that exports the progress of observed queries as Prometheus metrics.
 
     ``beamish_panes_total{query,kind,timing}``, ``beamish_dropped_total{query,reason}``, ``beamish_input_rows_total{query}``,
     ``beamish_watermark_lag_seconds{query}``, ``beamish_live_windows{query}``, ``beamish_state_bytes{query}``,
     ``beamish_next_firing_timestamp_seconds{query}``. ``query`` is the query's name, or its id.
 
     Args:
-        port: where they are served, on the loopback interface; 0: any free port (see the listener's ``port``).
-        path: a file that is written anew after every batch, for node_exporter's textfile collector.
-        name: as it was given to ``bm.observe``.
+        port: the port of the metrics server, on the loopback interface; 0: any free port (see the listener's ``port``).
+        path: a file rewritten after every batch, for node_exporter's textfile collector.
+        name: as given to ``bm.observe``.
 
     Returns:
-        for ``spark.streams.addListener``; ``close()`` ends serving.
+        for ``spark.streams.addListener``; ``close()`` stops the server.
 
     Raises:
         OptionError: neither port nor path, or prometheus_client is not installed.

@@ -1,4 +1,4 @@
-"""``python -m beamish``: look into a checkpoint, or print what a pipeline will do."""
+"""``python -m beamish``: inspect a checkpoint, or explain a pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beamish.pipeline import Pipeline
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; gives the exit code: 0, or 1 where it cannot be done, which is said on stderr."""
+    """Run a command line; returns the exit code: 0, or 1 with an error on stderr."""
     asked = _parser().parse_args(arguments)
     try:
         print(asked.run(asked))  # noqa: T201 - it is a program
@@ -29,24 +29,24 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     inspect = commands.add_parser(
         "inspect",
-        help="what a checkpoint holds, and why a window has not fired",
-        description="What the checkpoint of a query holds, running or stopped; with --key or --window why a window has not fired.",
+        help="the contents of a checkpoint, and why a window has not fired",
+        description="The contents of the checkpoint of a running or stopped query; with --key or --window why a window has not fired.",
     )
-    inspect.add_argument("checkpoint", help="the folder of the query's option checkpointLocation")
+    inspect.add_argument("checkpoint", help="the query's checkpointLocation")
     inspect.add_argument(
-        "--key", action="append", default=[], metavar="NAME=VALUE", help="of a key column; may be repeated"
+        "--key", action="append", default=[], metavar="NAME=VALUE", help="a key column and its value; may be repeated"
     )
     inspect.add_argument(
-        "--window", metavar="TIME", help="when it starts, or a time in it: 2026-01-01T10:14, UTC unless it says"
+        "--window", metavar="TIME", help="its start, or a time in it: 2026-01-01T10:14, UTC by default"
     )
-    inspect.add_argument("--stage", type=int, metavar="N", help="the number of the stage, where several have windows")
+    inspect.add_argument("--stage", type=int, metavar="N", help="the number of the stage, if several have windows")
     inspect.add_argument("--batch", type=int, metavar="N", help="after this batch; default: the last one")
     inspect.add_argument("--remote", metavar="URL", help="a Spark Connect server, such as sc://localhost:15002")
     inspect.set_defaults(run=_inspect)
     explain = commands.add_parser(
-        "explain", help="what a pipeline will do", description="What a pipeline will do, stage by stage."
+        "explain", help="explain a pipeline", description="Explain a pipeline, stage by stage."
     )
-    explain.add_argument("pipeline", metavar="MODULE:NAME", help="where it is, such as jobs.scores:pipeline")
+    explain.add_argument("pipeline", metavar="MODULE:NAME", help="its module and name, such as jobs.scores:pipeline")
     explain.set_defaults(run=_explain)
     return parser
 
@@ -69,8 +69,8 @@ def pipeline_at(where: str) -> Pipeline:
     """The pipeline of a module.
 
     Raises:
-        OptionError: it is not written MODULE:NAME, or there is no such module or name.
-        PipelineError: what is there is no pipeline.
+        OptionError: not in the form MODULE:NAME, or no such module or name.
+        PipelineError: not a pipeline.
     """
     module, colon, name = where.partition(":")
     if not colon or not module or not name:
@@ -87,7 +87,7 @@ def pipeline_at(where: str) -> Pipeline:
             raise OptionError(f"explain {where}: {module!r} has no {name!r}")
         found = getattr(found, part)
     if not isinstance(found, Pipeline):
-        raise PipelineError(f"explain {where}: it is {found!r:.100}, and must be a pipeline, such as bm.Pipeline()...")
+        raise PipelineError(f"explain {where}: {found!r:.100} must be a pipeline, such as bm.Pipeline()...")
     return found
 
 

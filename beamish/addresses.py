@@ -1,4 +1,4 @@
-"""Addresses and options as messages show them: without passwords, tokens and other secrets.
+"""Addresses and options for messages: without passwords, tokens and other secrets.
 
 A URI shows its scheme, hosts, ports and path; its user info and query become ``***``. A text that resembles an address but does not
 parse as one shows its scheme alone, since any part of it may be the password.
@@ -35,7 +35,7 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_OPTION = re.compile(rf"(?:{_SECRET_NAME.pattern})[\w.'\"-]*\s*[=:]", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s@:/?#&=;,%'\"\\<>()\[\]{}]+")
-"""Drivers cut a malformed address at any of these."""
+"""Characters at which drivers cut a malformed address."""
 
 
 def printable(value: Any) -> str:
@@ -59,11 +59,11 @@ def printable_text(text: str) -> str:
 
 
 def without_secrets(message: str, address: str) -> str:
-    """A driver's message, without the secrets of the address that it may repeat, whole or in part.
+    """A driver's message, without secrets of the address that it may repeat, in whole or in part.
 
     Args:
-        message: the driver's words.
-        address: what the driver was given.
+        message: the driver's message.
+        address: the address passed to the driver.
     """
     parts = [text for part in _secret_parts(address) for text in (part, unquote(part))]
     secrets = {piece for part in parts for piece in _BETWEEN.split(part) if piece}
@@ -97,7 +97,7 @@ def _scheme(text: str) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """A value whose ``repr`` has no secrets."""
+    """A value whose ``repr`` has its secrets removed."""
     if isinstance(value, str):
         return printable_text(value)
     if isinstance(value, Mapping):
@@ -117,7 +117,7 @@ def _names_secret(name: Any) -> bool:
 
 @attrs.frozen(repr=False)
 class _Words:
-    """A value that prints as these words."""
+    """A value with this repr."""
 
     words: str
 

@@ -9,7 +9,7 @@ from beamish.durations import Duration
 from beamish.errors import OptionError
 
 MANY_WINDOWS, MOST_WINDOWS = 10_000, 1_000_000
-"""Windows that a row is in: a warning above the first, an error above the second."""
+"""Windows per row: a warning above the first, an error above the second."""
 MANY_SHARDS, MOST_SHARDS = 10_000, 100_000
 """Shards of a stage, likewise."""
 YEAR = Duration(366 * 24 * 3_600_000_000)
@@ -28,7 +28,7 @@ def _is_own(file: str, module: str) -> bool:
 
 
 def check_windows_per_row(where: str, size: int, period: int) -> None:
-    """Check how many windows a row is in.
+    """Check the number of windows per row.
 
     Args:
         where: the option, for the message.
@@ -41,7 +41,7 @@ def check_windows_per_row(where: str, size: int, period: int) -> None:
     windows = -(-size // period)
     if windows > MOST_WINDOWS:
         raise OptionError(
-            f"{where}: each row would be in {windows:,} windows, and at most {MOST_WINDOWS:,} are taken; give a longer period"
+            f"{where}: each row would be in {windows:,} windows, the maximum is {MOST_WINDOWS:,}; give a longer period"
         )
     if windows > MANY_WINDOWS:
         warn(f"{where}: each row is in {windows:,} windows, and every window has state and panes; give a longer period")
@@ -53,21 +53,21 @@ def check_shards(where: str, shards: int) -> None:
     Raises:
         OptionError: more than ``MOST_SHARDS``.
     """
-    fix = "give the number of cores that the query is to grow to, such as 8"
+    fix = "give the number of cores that the query will grow to, such as 8"
     if shards > MOST_SHARDS:
-        raise OptionError(f"{where}: at most {MOST_SHARDS:,} shards are taken; {fix}")
+        raise OptionError(f"{where}: the maximum is {MOST_SHARDS:,} shards; {fix}")
     if shards > MANY_SHARDS:
-        warn(f"{where}: every batch goes over {shards:,} shards, however few rows it has; {fix}")
+        warn(f"{where}: every batch visits {shards:,} shards, however few rows it has; {fix}")
 
 
 def check_span(where: str, span: Duration, effect: str, most: Duration = YEAR) -> None:
-    """Warn of a duration that is probably in the wrong unit.
+    """Warn about a duration that is probably in the wrong unit.
 
     Args:
         where: the argument, for the message.
         span: its value.
-        effect: what follows from it.
-        most: the longest that is taken without a warning.
+        effect: its effect.
+        most: the longest without a warning.
     """
     if span > most:
         warn(f"{where}={span!r}: {effect}; a duration given as a number is in seconds")

@@ -26,18 +26,18 @@ _UNITS_US = {
     "microsecond": 1,
 }
 _CALENDAR = {"month": (30, "months=..."), "quarter": (91, "months=3"), "year": (365, "years=...")}
-"""Units without a fixed length: days to give in their place, and the argument of CalendarWindows."""
+"""Units without a fixed length: the days to suggest instead, and the argument of CalendarWindows."""
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 LONGEST_US = 2**62
-"""The longest duration an option takes, so that sums of a time and a duration stay within 64 bits."""
+"""Maximum duration of an option, so that a time plus a duration fits into 64 bits."""
 
 
 @attrs.frozen(order=True, repr=False)
 class Duration:
-    """Whole microseconds that print as text ('2 minutes'). It is no number: ``.us`` is.
+    """Whole microseconds that print as text ('2 minutes'). It is not a number; ``.us`` is.
 
-    Durations are added, subtracted and compared with each other, multiplied by a whole number, and divided by a
-    whole number (a duration) or by each other (how many times one goes into the other).
+    Durations can be added, subtracted and compared, multiplied by an integer, and divided by an integer (a duration) or by each
+    other (an integer quotient).
 
     Args:
         us: microseconds.
@@ -48,7 +48,7 @@ class Duration:
     @us.validator
     def _check(self, _: object, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise OptionError(f"Duration(us={value!r}): a whole number of microseconds")
+            raise OptionError(f"Duration(us={value!r}): must be a whole number of microseconds")
 
     def __add__(self, other: Duration) -> Duration:
         if not isinstance(other, Duration):
@@ -85,7 +85,7 @@ class Duration:
         return self.us != 0
 
     def identity(self) -> int:
-        """What a checkpoint holds of it."""
+        """Its identity in a checkpoint."""
         return self.us
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Duration:
 
 
 def span_in_words(us: int) -> str:
-    """So many microseconds as people say them, in at most two units, rounded down: "2 minutes 30 seconds"."""
+    """Microseconds in words, in at most two units, rounded down: "2 minutes 30 seconds"."""
     words: list[str] = []
     left = abs(us)
     for unit, unit_us in _UNITS_US.items():
@@ -113,19 +113,19 @@ def span_in_words(us: int) -> str:
 
 
 DurationLike: TypeAlias = Duration | timedelta | str | float
-"""What is taken for a duration: text, a timedelta, or a number of seconds."""
+"""Accepted as a duration: text, a timedelta, or a number of seconds."""
 
 
 def duration(where: str, value: DurationLike) -> Duration:
     """Read a duration given as text, timedelta, seconds or a Duration.
 
     Args:
-        where: what is being read, for the message, such as ``FixedWindows(size)``.
+        where: the argument, for the message, such as ``FixedWindows(size)``.
         value: ``"10 minutes"`` (weeks down to microseconds, terms may be added up: ``"1 hour 30 minutes"``),
             a timedelta, or a number of seconds. Rounded to the microsecond.
 
     Raises:
-        OptionError: it is none of these, too long for 64 bits, or a month or year, which have no fixed length.
+        OptionError: not a duration, too long for 64 bits, or a month or year, which have no fixed length.
     """
     us = _microseconds(where, value)
     if abs(us) > LONGEST_US:
@@ -177,7 +177,7 @@ def positive(where: str, value: DurationLike) -> Duration:
     """Read a duration above 0, as ``duration`` does.
 
     Raises:
-        OptionError: it is none, or not above 0.
+        OptionError: not a duration, or not above 0.
     """
     result = duration(where, value)
     if result.us <= 0:
@@ -189,7 +189,7 @@ def not_negative(where: str, value: DurationLike) -> Duration:
     """Read a duration of at least 0, as ``duration`` does.
 
     Raises:
-        OptionError: it is none, or negative.
+        OptionError: not a duration, or negative.
     """
     result = duration(where, value)
     if result.us < 0:
@@ -197,24 +197,24 @@ def not_negative(where: str, value: DurationLike) -> Duration:
     return result
 
 
-if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+if TYPE_CHECKING:  # type checkers treat a converter as a function of the value
 
     def read_duration(value: DurationLike) -> Duration:
-        """Read a field as ``duration`` does."""
+        """Read a field like ``duration``."""
 
     def read_positive(value: DurationLike) -> Duration:
-        """Read a field as ``positive`` does."""
+        """Read a field like ``positive``."""
 
     def read_not_negative(value: DurationLike) -> Duration:
-        """Read a field as ``not_negative`` does."""
+        """Read a field like ``not_negative``."""
 
     def read_positive_or_none(value: DurationLike | None) -> Duration | None:
-        """Read a field as ``positive`` does; None stays."""
+        """Read a field like ``positive``; None stays None."""
 
 else:
 
     def _reader(read: Any, of: str = "Duration | timedelta | str | float") -> attrs.Converter:
-        """A converter that names the class and the attribute whose value it refuses; ``of``: its type, for ``help()``."""
+        """A converter whose errors name the class and the attribute; ``of``: the field's type, for ``help()``."""
 
         def convert(value: Any, option: Any, field: Any) -> Any:
             return read(f"{type(option).__name__}({field.name})", value)

@@ -1,9 +1,9 @@
-"""The errors beamish raises. Each says the value, the rule it broke and the fix.
+"""The errors beamish raises. Each message has the value, the rule it broke and the fix.
 
-What is raised in a worker of Spark's reaches the driver as text within an exception of Spark's; ``of`` finds it there.
+An error in a Spark worker reaches the driver as text inside a Spark exception; ``of`` extracts it.
 
-A message has the one value that is wrong, such as the arguments of a user's function that raised, and its key: never the whole row.
-Where values must not stand in logs, the environment variable ``BEAMISH_HIDE_VALUES=1`` has ``(hidden)`` in their place (SECURITY.md).
+A message shows the invalid value, such as the arguments of a user function that raised, and its key, never the whole row. If
+values must not appear in logs, ``BEAMISH_HIDE_VALUES=1`` replaces them by ``(hidden)`` (SECURITY.md).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 
 class BeamishError(Exception):
-    """Anything beamish raises on purpose; catch this to catch them all."""
+    """Base class of all beamish errors."""
 
 
 class OptionError(BeamishError, ValueError):
-    """An option was given a value that breaks its rule. The caller's fault: change the value."""
+    """An option has an invalid value. Fix: change the value."""
 
 
 class PipelineError(BeamishError, ValueError):
-    """Options that are fine one by one do not go together. The caller's fault: change one of them."""
+    """Options that are valid one by one do not work together. Fix: change one of them."""
 
 
 class ColumnError(BeamishError, ValueError):
@@ -31,11 +31,11 @@ class ColumnError(BeamishError, ValueError):
 
 
 class ScriptError(BeamishError, ValueError):
-    """A test script steps back in time, names no input of the pipeline, or holds rows that cannot be one table. Fix it."""
+    """A test script goes back in time, names an unknown input, or has rows that do not form one table. Fix the script."""
 
 
 class SqlError(BeamishError, ValueError):
-    """The text given to ``bm.sql`` cannot be what it says. The caller's fault: the message shows the place and the way out.
+    """The text given to ``bm.sql`` is invalid. The message shows the position and the fix.
 
     Attributes:
         line: where it is wrong, from 1.
@@ -51,25 +51,25 @@ class SqlError(BeamishError, ValueError):
 
 
 class SparkSetupError(BeamishError, RuntimeError):
-    """The Spark session cannot run the pipeline as it is set up. The message has the line that sets it."""
+    """The Spark session is not configured to run the pipeline. The message has the setting to add."""
 
 
 class StateError(BeamishError, RuntimeError):
-    """A checkpoint or a table's file is of another pipeline, shard count or format, damaged, or in use. It was not changed."""
+    """A checkpoint or a table's file belongs to another pipeline, shard count or format, is damaged, or is in use. It was not changed."""
 
 
 class ClosedError(BeamishError, ValueError):
-    """A call on a table that was closed. The caller's fault: open it again with the same ``path``, or close it later."""
+    """A closed table was used. Open it again with the same ``path``, or close it later."""
 
 
 class UserFunctionError(BeamishError, RuntimeError):
-    """A user's function raised. The query stops; fix it and restart from the checkpoint; no data was lost.
+    """A user function raised. The query stops; fix it and restart from the checkpoint; no data was lost.
 
-    With ``on_error("drop")`` the row that it was called for is dropped instead.
+    With ``on_error("drop")`` the row is dropped instead.
 
     Attributes:
-        group: the number of the group it was called for, where there is one; the engine adds its key and window.
-        raised: what happened, without what to do.
+        group: the index of the group it was called for, if any; the engine adds its key and window.
+        raised: the cause, without the fix.
     """
 
     group: int | None = None
@@ -77,11 +77,11 @@ class UserFunctionError(BeamishError, RuntimeError):
 
 
 class NumericOverflowError(BeamishError, OverflowError):
-    """A sum does not fit its type, as Spark's ARITHMETIC_OVERFLOW. ``on_error("drop")`` drops the row that takes it over.
+    """A sum does not fit its type, like Spark's ARITHMETIC_OVERFLOW. ``on_error("drop")`` drops the row that overflows it.
 
     Attributes:
-        group: the number of the group whose sum overflowed, where it is known.
-        raised: what happened, without what to do.
+        group: the index of the group whose sum overflowed, if known.
+        raised: the cause, without the fix.
     """
 
     group: int | None = None
@@ -89,26 +89,26 @@ class NumericOverflowError(BeamishError, OverflowError):
 
 
 class BufferFullError(BeamishError, RuntimeError):
-    """A suppress with ``when_full=bm.SHUT_DOWN`` would hold too much. Nothing is lost: restart with a larger buffer."""
+    """A suppress with ``when_full=bm.SHUT_DOWN`` exceeds its buffer. No data is lost: restart with a larger buffer."""
 
 
 class SinkError(BeamishError, RuntimeError):
-    """A table does not take a batch: it does not fit, is another query's, or its database says no. Nothing of it was written."""
+    """A table rejects a batch: its columns differ, another query owns it, or its database fails. Nothing of the batch was written."""
 
 
 HIDE_VALUES = "BEAMISH_HIDE_VALUES"
-"""The environment variable by which messages are without values of rows; 0 or empty: they have them."""
+"""Environment variable that removes row values from messages; 0 or empty: they are shown."""
 HIDDEN = "(hidden)"
-"""What stands in a message where a value was."""
+"""Replaces a value in a message."""
 
 
 def values_are_hidden() -> bool:
-    """Whether messages are without values of rows, in this process."""
+    """Whether row values are hidden in this process."""
     return os.environ.get(HIDE_VALUES, "") not in ("", "0")
 
 
 def shown(value: Any) -> str:
-    """A value of a row, as it stands in a message; only its class if its ``repr`` raises."""
+    """A row value for a message; only its class if its ``repr`` raises."""
     if values_are_hidden():
         return HIDDEN
     try:
@@ -118,7 +118,7 @@ def shown(value: Any) -> str:
 
 
 def said(error: BaseException) -> str:
-    """The class and the text of another's error, which may hold values of rows."""
+    """Class and text of a foreign error, which may contain row values."""
     return f"{type(error).__name__}: {HIDDEN if values_are_hidden() else _indented(_text(error))}"
 
 
@@ -130,12 +130,12 @@ def _text(error: BaseException) -> str:
 
 
 def _indented(text: str) -> str:
-    """A text whose further lines are indented, so that none of them reads as the line of an error in a traceback."""
+    """Indent all lines but the first, so that none looks like the error line of a traceback."""
     return text.replace("\n", "\n  ")
 
 
 def cause(error: Exception) -> Exception | None:
-    """What an error is raised from, since a trace shows its words too."""
+    """The ``__cause__`` of an error, unless values are hidden, since a trace shows its message too."""
     return None if values_are_hidden() else error
 
 
@@ -143,23 +143,20 @@ _RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)
 _LOST = re.compile(r"CANNOT_READ_STREAMING_STATE_FILE|FileNotFoundException")
 _STATE_FILE = re.compile(r"\S*/state/(\d+)/(\d+)/[^\s,;]+")
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*")
-"""What stands before the line of the error that a traceback is of."""
+"""Precedes the line of the error in a traceback."""
 _SPARKS = re.compile(r"(?:pyspark|py4j)\.")
 _CHAINED = re.compile(
     r"\n\n(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n\n"
 )
-"""What stands between the tracebacks of an error and of the one that it led to."""
+"""Separates the tracebacks of an error and of the one it caused."""
 _ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat ")
-"""What Spark, or a traceback, puts behind a message."""
+"""Follows a message in Spark's text or in a traceback."""
 
 
 _CAUSE = re.compile(r"^\s*Caused by: (?!.*(?:CANNOT_LOAD_STATE_STORE|awaitResult))(.+)$", re.MULTILINE)
 _RESTORE = "restore the folder from a copy, or start from a new checkpoint"
-_MOVED = (
-    "was moved or copied, and Spark notes absolute paths in it, or it lost files; one that was moved is carried over by "
-    "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
-)
+_MOVED = "was moved or copied, but Spark stores absolute paths in it, or it lost files; migrate a moved one with bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
 _DAMAGE = "EOFException|ZipException|FileNotFound|does not exist|[Cc]orruption|[Cc]hecksum"
 _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
     (
@@ -175,24 +172,24 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
     (
         r"(\S+)/state/\d+/_stateSchema/\S+ does not exist",
         StateError,
-        f"{{0}} has no schema of the state, so the checkpoint {_MOVED}; else {_RESTORE}",
+        f"{{0}} lacks the state schema, so the checkpoint {_MOVED}; else {_RESTORE}",
     ),
     (
         rf"CANNOT_LOAD_STATE_STORE[\s\S]*?(?:{_DAMAGE})|STDS_FAILED_TO_READ_OPERATOR_METADATA|\.load\.\n: java\.io\.EOFException",
         StateError,
-        f"Spark cannot load the state of the checkpoint, a file of it is missing or damaged ({{cause}}): {_RESTORE}",
+        f"Spark cannot load the state of the checkpoint: a file is missing or damaged ({{cause}}): {_RESTORE}",
     ),
     (
         r"(?:Failed to read log file \S+ )?Incomplete log file|MismatchedInputException(?=[\s\S]*StreamMetadata)",
         StateError,
-        f"Spark cannot read the checkpoint's metadata, offsets or commits, a file of them is damaged ({{cause}}): {_RESTORE}",
+        f"Spark cannot read the checkpoint's metadata, offsets or commits: a file is damaged ({{cause}}): {_RESTORE}",
     ),
 )
-"""Refusals of Spark's own: a pattern, the error that it becomes, and its sentence, with what the pattern found."""
+"""Known Spark errors: a pattern, the error it becomes, and its sentence, formatted with the matches."""
 
 
 def _of_spark(error: BaseException) -> BeamishError | None:
-    """A refusal of Spark's own, in a sentence; None: it is not known."""
+    """The sentence for a known Spark error; None: not known."""
     text = _text(error)
     causes = _CAUSE.findall(text)
     for pattern, kind, sentence in _OF_SPARK:
@@ -205,15 +202,15 @@ def _of_spark(error: BaseException) -> BeamishError | None:
 
 
 def of(error: BaseException | None) -> BeamishError | None:
-    r"""The error of beamish's that stopped a query, or that Spark's exception tells of.
+    r"""Extract the beamish error from Spark's exception.
 
     Args:
-        error: what ``query.exception()`` gave, or what was caught; None: the query was not stopped by one.
+        error: the result of ``query.exception()``, or a caught exception; None: the query did not fail.
 
     Returns:
-        the error as it was raised in the worker, its message alone, with ``error`` as its ``__cause__``, which has Spark's words and
-        the trace; of a refusal of Spark's own that concerns a checkpoint or the Python of its workers a ``StateError`` or
-        ``SparkSetupError``; None: another error.
+        the error raised in the worker, with its message only and ``error`` as its ``__cause__``, which has Spark's message and
+        the trace; a ``StateError`` or ``SparkSetupError`` for a Spark error about a checkpoint or the workers' Python; None:
+        another error.
 
     Example:
         >>> import beamish as bm
@@ -224,7 +221,7 @@ def of(error: BaseException | None) -> BeamishError | None:
     """
     if error is None or isinstance(error, BeamishError):
         return error
-    for traceback in reversed(_CHAINED.split(_text(error))):  # the last of a chain is the one that went out
+    for traceback in reversed(_CHAINED.split(_text(error))):  # the last error of a chain is the one that was raised
         found = _raised_in(traceback)
         kind = globals().get(found[1]) if found else None
         if found and isinstance(kind, type) and issubclass(kind, BeamishError):
@@ -236,7 +233,7 @@ def of(error: BaseException | None) -> BeamishError | None:
 
 
 def _raised_in(traceback: str, start: int = 0) -> re.Match[str] | None:
-    """The line of an error like ours: right after the frames, since a line further down is of a message, which only of Spark's is read on."""
+    """The error line of a traceback: right after the frames, since lines further down belong to a message; only Spark's messages are searched."""
     frames = _FRAMES.search(traceback, start)
     if frames is None:
         return _RAISED.search(traceback, start)
@@ -246,7 +243,7 @@ def _raised_in(traceback: str, start: int = 0) -> re.Match[str] | None:
 
 
 def _of_lost_state(error: BaseException) -> StateError | None:
-    """The error of a query whose state lacks a file, in place of Spark's; None: it is another."""
+    """The error of a query whose state lacks a file, in place of Spark's; None: another error."""
     text = _text(error)
     lost = _STATE_FILE.search(text)
     if lost is None or not _LOST.search(text):

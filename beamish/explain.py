@@ -1,4 +1,4 @@
-"""What a flow will do, in words: each stage's own."""
+"""The text of explain(): the lines of each stage."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Line = tuple[str, str]
-"""Subject and words."""
+"""Subject and text."""
 
 _WIDTH, _INDENT = 110, 13
 
 
 def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> str:
-    """Say what a flow will do; with DataFrames also its columns' types, state and shards.
+    """Explain a flow; with DataFrames also the column types, state and shards.
 
     Args:
-        flow: what is explained.
+        flow: the flow to explain.
         df: the rows of its only source; optional.
-        inputs: in place of ``df`` the rows of each source by its name.
+        inputs: in place of ``df`` the rows of each source by name.
     """
     flow.check()
     frames = [*inputs.values(), *([] if df is None else [df])]
@@ -37,7 +37,7 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
 
 
 def explained(flow: Flow) -> list[tuple[str, list[Line]]]:
-    """The same of a flow without DataFrames, as its stages' titles (empty: there is one stage) and lines."""
+    """Explain a flow without DataFrames, as titles (empty for a single stage) and lines of its stages."""
     flow.check()
     stages = list(map(list, _described(flow)))
     return list(zip(_titles(flow), stages, strict=True))
@@ -69,7 +69,7 @@ def _stages(flow: Flow, stages: Iterable[Iterable[Line]]) -> str:
 
 
 def _titles(flow: Flow) -> list[str]:
-    """What each stage is called, with its number; empty where there is one."""
+    """The title of each stage, with its number; empty for a single stage."""
     names = _names(flow)
     if len(names) == 1:
         return [""]
@@ -77,7 +77,7 @@ def _titles(flow: Flow) -> list[str]:
 
 
 def _names(flow: Flow) -> list[str | None]:
-    """What each stage's panes are called by the merge that takes them, in the order of ``flow.flows``."""
+    """The names under which merges take the panes of stages, in the order of ``flow.flows``."""
     names: list[str | None] = []
     for taken in flow.inputs:
         names += [*_names(taken.flow)[:-1], taken.name] if isinstance(taken, Panes) else []
@@ -85,7 +85,7 @@ def _names(flow: Flow) -> list[str | None]:
 
 
 def text_of(lines: Iterable[Line]) -> str:
-    """Subjects and words as paragraphs."""
+    """Subjects and texts as paragraphs."""
     return "\n".join(
         fill(f"{subject:<{_INDENT - 1}} {words}", _WIDTH, subsequent_indent=" " * _INDENT) for subject, words in lines
     )

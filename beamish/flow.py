@@ -1,7 +1,6 @@
-"""A flow is a tree: its leaves are sources, its nodes stages. Everything else about pipelines walks it.
+"""A flow is a tree: its leaves are sources, its nodes stages.
 
-What a stage takes, a ``Source`` or the ``Panes`` of another flow, answers the same questions, so that the tree is walked
-without asking what kind an input is.
+The inputs of a stage, a ``Source`` or the ``Panes`` of another flow, share an interface, so the tree is walked without type checks.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ class Panes:
     """The panes of a flow, as an input of a stage.
 
     Attributes:
-        flow: what gives them.
-        keys: by which columns the stage that takes them groups them; None: by their own keys.
-        name: what the stage calls them, where it takes several inputs.
-        where: which of them are taken, where they are an input of a merge or join, or a table's changes; None: all.
+        flow: the flow that emits them.
+        keys: the columns the stage groups them by; None: their own keys.
+        name: the name of the input, if the stage has several.
+        where: the condition on the panes, as an input of a merge or join, or as a table's changes; None: all.
     """
 
     flow: Flow
@@ -44,23 +43,23 @@ class Panes:
 
     @property
     def flows(self) -> tuple[Flow, ...]:
-        """The stages below it, each after those whose panes it takes."""
+        """The stages below it, each after those it depends on."""
         return self.flow.flows
 
     @property
     def final(self) -> Panes:
-        """What a batch needs of it."""
+        """The requirements on a batch."""
         return attrs.evolve(self, flow=self.flow.final)
 
     @property
     def relation(self) -> Relation:
-        """What a stage takes of it, as far as it is known without data."""
+        """Its relation as an input, as far as known without data."""
         gives = self.flow.gives
         keys = gives.keys if self.keys is None else self.keys
         return attrs.evolve(gives, keys=keys, name=self.name, where=self.where)
 
     def named(self, name: str) -> Panes:
-        """The same under a name, and its source too, if it has only one."""
+        """The same under another name; renames its source too, if it has only one."""
         only_one = len(self.sources) == 1
         flow = self.flow.on_sources(lambda source: source.named(name)) if only_one else self.flow
         return attrs.evolve(self, flow=flow, name=name)
@@ -70,20 +69,19 @@ class Panes:
         return attrs.evolve(self, flow=self.flow.on_sources(change))
 
     def check(self) -> None:
-        """Check that they can be taken.
+        """Check that panes can be passed to another stage.
 
         Raises:
-            PipelineError: dropped rows would come with them.
+            PipelineError: the output includes dropped rows.
         """
         if self.flow.stage.with_dropped:
             raise PipelineError(
-                "with_dropped() in a stage whose panes another stage takes: only panes go on; say it in the last stage; or let this "
-                "stage be a query of its own, whose foreachBatch writes bm.panes(batch) to one table and bm.dropped(batch) to another, and "
+                "with_dropped() in a stage whose panes another stage takes: only panes are forwarded; move it to the last stage; or make this stage a query of its own, whose foreachBatch writes bm.panes(batch) to one table and bm.dropped(batch) to another, and "
                 "read the first in a second query"
             )
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[BoundFlow, pa.Schema]:
-        """The bound flow that gives them, and its columns."""
+        """The bound flow that emits them, and its columns."""
         bound = attrs.evolve(self.flow, stage=self.flow.stage.going_on).bind(schemas, shards=shards)
         return bound, bound.operator.gives.schema
 
@@ -93,7 +91,7 @@ Input = Source | Panes
 
 @attrs.frozen
 class Flow:
-    """A stage and what it takes."""
+    """A stage and its inputs."""
 
     stage: Stage
     inputs: tuple[Input, ...]
@@ -105,7 +103,7 @@ class Flow:
 
     @property
     def completed(self) -> Flow:
-        """The same, and rows of sources have no event time where none is said and their stage needs none."""
+        """The same, but a source without an event time is declared to have none if its stage needs none."""
         return attrs.evolve(self, inputs=tuple(self._completed(taken) for taken in self.inputs))
 
     def _completed(self, taken: Input) -> Input:
@@ -115,41 +113,41 @@ class Flow:
 
     @property
     def flows(self) -> tuple[Flow, ...]:
-        """The stages with what they take, each after those whose panes it takes; the last is itself."""
+        """The stages with their inputs, each after those it depends on; the last is itself."""
         return (*(flow for taken in self.inputs for flow in taken.flows), self)
 
     @property
     def leaves(self) -> Iterator[tuple[Source, Flow, int]]:
-        """Each source, the flow whose stage takes it, and the number that it has among what the stage takes."""
+        """Each source, the flow whose stage takes it, and the input number that it has there."""
         for flow in self.flows:
             for number, taken in enumerate(flow.inputs):
                 if isinstance(taken, Source):
                     yield taken, flow, number
 
     def initial(self, given: Any) -> dict[str | None, Any]:
-        """What tables begin with, by the names of their sources.
+        """The initial rows of tables, by the names of their sources.
 
         Args:
-            given: by name; or where there is one table only, itself; None: nothing.
+            given: by name; or the rows themselves for a single table; None: none.
 
         Raises:
-            PipelineError: there is no such table, or several.
+            PipelineError: no such table, or several tables.
         """
         if given is None:
             return {}
         tables = [source.name for source, flow, number in self.leaves if flow.stage.may_begin_with(number)]
         if not tables:
             raise PipelineError(
-                f"initial={given!r}: only a table of a source's rows begins with some; say .versions(...) of them, or leave it out"
+                f"initial={given!r}: only a table over a source can have initial rows; declare .versions(...), or leave it out"
             )
         if not isinstance(given, Mapping) and len(tables) > 1:
             raise PipelineError(
-                f"initial={given!r}: the pipeline has tables {tables!r}; say whose it is: initial={{{tables[0]!r}: ...}}"
+                f"initial={given!r}: the pipeline has tables {tables!r}; name the table: initial={{{tables[0]!r}: ...}}"
             )
         named = given if isinstance(given, Mapping) else dict.fromkeys(tables, given)
         for name in named:
             if name not in tables:
-                known = f"its tables are {tables!r}" if tables != [None] else "give its only table's rows as they are"
+                known = f"its tables are {tables!r}" if tables != [None] else "pass the rows of its only table directly"
                 raise PipelineError(f"initial={{{name!r}: ...}}: the pipeline has no such table; {known}")
         return dict(named)
 
@@ -159,25 +157,25 @@ class Flow:
 
     @property
     def final(self) -> Flow:
-        """What a batch needs of it."""
+        """The requirements on a batch."""
         return Flow(self.stage.final, tuple(taken.final for taken in self.inputs))
 
     @property
     def takes(self) -> tuple[Relation, ...]:
-        """What the stage takes, as far as it is known without data."""
+        """The relations of the stage's inputs, as far as known without data."""
         relations = tuple(taken.relation for taken in self.inputs)
         return relations if len(relations) > 1 else (attrs.evolve(relations[0], name=None),)
 
     @property
     def gives(self) -> Relation:
-        """What it gives, as far as it is known without data."""
+        """The relation of the output, as far as known without data."""
         return self.stage.gives(self.takes)
 
     def check(self) -> None:
-        """Check all stages, before it is applied, run or explained.
+        """Check all stages, before the flow is applied, run or explained.
 
         Raises:
-            PipelineError: something is missing, or things do not go together.
+            PipelineError: an option is missing, or options do not work together.
         """
         for flow in self.flows:
             for taken in flow.inputs:
@@ -205,7 +203,7 @@ class BoundFlow:
 
     Attributes:
         stage: the last stage.
-        operator: what it is bound to.
+        operator: the bound stage.
         inputs: for each input of the stage its source, or the flow whose panes it takes.
     """
 
@@ -215,7 +213,7 @@ class BoundFlow:
 
     @property
     def flows(self) -> tuple[BoundFlow, ...]:
-        """Each after those whose panes it takes; the last is itself."""
+        """Each after those it depends on; the last is itself."""
         return (*(flow for taken in self.inputs for flow in taken.flows), self)
 
     @property
@@ -230,12 +228,12 @@ class BoundFlow:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether the processing-time clock must be brought in."""
+        """Whether the processing-time clock is needed."""
         return any(flow.operator.needs_clock for flow in self.flows)
 
     @property
     def policies(self) -> tuple[Watermark, ...]:
-        """How the watermarks of its sources move, as far as they count."""
+        """The watermark policies of its sources that matter."""
         return tuple(
             source.watermark for source in self.sources if source.watermark is not None and source.is_waited_for
         )

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from beamish.errors import BeamishError, ScriptError
 
 InstantLike: TypeAlias = datetime | float
-"""What is taken for an instant: an aware datetime, or seconds since the epoch."""
+"""Accepted as an instant: an aware datetime, or seconds since the epoch."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
@@ -20,9 +20,9 @@ EARLIEST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _US
 LATEST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _US
 """9999-12-31T23:59:59.999999 UTC: the last event time that has a window."""
 END_OF_TIME_US = 2**63 - 1
-"""The end of the global window, and the watermark after the last row of all."""
+"""The end of the global window, and the watermark at the end of input."""
 NO_TIME_US = END_OF_TIME_US - 1
-"""The event time, in the global window, of a pane without a timestamp: the window's last microsecond."""
+"""The event time, in the global window, of a pane without a timestamp: the last microsecond of the window."""
 
 
 def instant_us(where: str, value: Any, error: type[BeamishError] = ScriptError) -> int:
@@ -54,8 +54,8 @@ def instant_in_words(us: int) -> str:
 
 
 def instant(us: int) -> datetime:
-    """The aware UTC datetime of microseconds since the epoch; outside the years 1 to 9999 the nearest that there is.
+    """The aware UTC datetime of microseconds since the epoch, clamped to the years 1 to 9999.
 
-    Windows around the first and the last event times may reach beyond these years.
+    Windows around the first and last event times may extend beyond these years.
     """
     return EPOCH + min(max(us, EARLIEST_US), LATEST_US) * _US

@@ -1,4 +1,4 @@
-"""Several inputs in one pipeline: ``bm.merge`` windows them together, ``bm.as_of_join`` joins rows with a versioned table."""
+"""Pipelines with several inputs: ``bm.merge`` windows them together, ``bm.as_of_join`` joins rows with a versioned table."""
 
 from __future__ import annotations
 
@@ -19,32 +19,31 @@ from beamish.pipeline import Pipeline, only_takes, taken_by
 from beamish.source import Source
 
 _ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpoint")
-"""Those of ``apply``, beside which inputs are given by their names."""
+"""Arguments of ``apply`` besides the inputs' names."""
 
 
 def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
     """Window several streams together: the rows of sources, and the panes of other pipelines.
 
-    The merged watermark is the least of the inputs', and none until each has one: an input without data holds it
-    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (docs/rules/time.md#idle-timeout,
-    for each input by itself). Sessions merge across inputs, and triggers count the rows of all (Beam guide,
-    "CoGroupByKey").
+    The merged watermark is the least of the inputs', and undefined until each has one: an input without data holds it back, and
+    so does an idle one unless its watermark has an ``idle_timeout`` (docs/rules/time.md#idle-timeout, per input).
+    Sessions merge across inputs, and triggers count the rows of all (Beam guide, "CoGroupByKey").
 
-    An input that is a whole pipeline brings its panes as rows, and takes them back by its retractions. Where all inputs
-    do, and have the same windows, the merge may leave its window out: panes then meet in their window.
+    The rows of an input that is a complete pipeline are its panes; its retractions retract them. If all inputs are such, with the
+    same windows, the merge may omit its window: panes are then merged by their window.
 
     Args:
-        unnamed: refused: an input is given under a name.
-        inputs: two or more: a pipeline that says its event time, what it is keyed by and which rows it takes (``where``); or a
-            whole one, which is keyed by its own keys unless ``.then(bm.Pipeline().key_by(...))`` ends it. Keys must
-            agree in number and type; the output calls them as the first input does.
+        unnamed: rejected: inputs are given by name.
+        inputs: two or more pipelines that declare event time, keys and condition (``where``) only; or complete ones, keyed by
+            their own keys unless they end in ``.then(bm.Pipeline().key_by(...))``. Keys must agree in number and type; the output
+            has the names of the first input.
 
     Returns:
-        a pipeline to go on with: windows, trigger, and accumulations that say whose rows they take
-        (``Sum("amount").of("orders")``, ``LeftOuterJoin("orders", "clicks")``; ``Count()`` counts the rows of all).
+        a pipeline to continue with windows, trigger, and accumulations that name their input
+        (``Sum("amount").of("orders")``, ``LeftOuterJoin("orders", "clicks")``; ``Count()`` counts the rows of all inputs).
 
     Raises:
-        PipelineError: fewer than two inputs, or one that says too little or too much, or the keys do not agree.
+        PipelineError: fewer than two inputs, one that declares too little or too much, or keys that do not agree.
 
     Example:
         >>> import beamish as bm
@@ -79,9 +78,7 @@ def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
     for other in others:
         if len(other.keys) != len(first.keys):
             raise PipelineError(
-                f"merge: {first.name} is keyed by {first.keys!r}, {other.name} by {other.keys!r}; key all inputs by as many "
-                "columns, in the same order; to bring a total over all keys to the rows of each, key both by none, a stage by "
-                ".then(bm.Pipeline()), and join them"
+                f"merge: {first.name} is keyed by {first.keys!r}, {other.name} by {other.keys!r}; key all inputs by the same number of columns, in the same order; to join a global total to the rows of each key, leave both without keys, a stage by .then(bm.Pipeline())"
             )
     return Pipeline(flow)
 
@@ -97,35 +94,34 @@ def as_of_join(
     allow_exact_matches: bool = True,
     **inputs: Pipeline,
 ) -> Pipeline:
-    """Join each row with what a versioned table held at the row's own time (``pandas.merge_asof``, ``ASOF JOIN``, KIP-889).
+    """Join each row with the version of a table that was valid at the row's own time (``pandas.merge_asof``, ``ASOF JOIN``, KIP-889).
 
-    A row comes out, ON_TIME, when the watermark is past its time by ``grace``, with what the table knew before that step;
-    one that is due as it comes is joined at once, LATE. ``discarding()`` (the default) gives each row once;
-    ``accumulating_and_retracting()`` keeps rows until the watermark is the table's allowed lateness past them, and takes
-    back and corrects what a later change made wrong. Two, three and more tables: join a join.
+    A row is emitted ON_TIME when the watermark is past its time by ``grace``, joined with the table as of the previous step; a
+    row that is already due on arrival is joined at once, LATE. ``discarding()`` (the default) emits each row once;
+    ``accumulating_and_retracting()`` stores rows until the watermark is the table's allowed lateness past them, and retracts and
+    corrects rows when a later change alters their match. For several tables, join a join.
 
     Args:
-        unnamed: refused: an input is given under a name.
-        on: the left input's columns that name a key of the table: a name, names, or ``{left column: key column}``; None: the
-            table's keys by their own names. Null matches nothing.
-        how: "inner": a row without a match gives no row; "left": it comes out with null.
-        tolerance: how long before a row the version that it meets may have begun, at least 0; None: ever so long.
-        grace: how far past a row the watermark must be before it comes out, at least 0 and at most the history.
-        early: rows come out as they come, EARLY; with retractions they are then corrected.
-        wait_for: ``bm.BOTH_INPUTS``: the watermark is the least of both; ``bm.LEFT_INPUT``: the left's alone, for the table's
-            history and lateness too.
-        allow_exact_matches: whether a row meets a version that begins at its own time; else one that was valid a
-            microsecond before.
-        inputs: two: the left, a pipeline that says ``event_time`` and ``where`` only, or a whole one whose panes are joined at
-            their timestamps; then the table, a pipeline that ends in ``versions(...)``.
+        unnamed: rejected: inputs are given by name.
+        on: the left input's columns to join on: a name, names, or ``{left column: key column}``; None: the table's keys by their
+            own names. Null matches nothing.
+        how: "inner": a row without a match is not emitted; "left": it is emitted with null.
+        tolerance: maximum age of the matching version, at least 0; None: unlimited.
+        grace: how far past a row the watermark must be before it is emitted, at least 0 and at most the history.
+        early: rows are emitted EARLY on arrival; with retractions they are then corrected.
+        wait_for: ``bm.BOTH_INPUTS``: the watermark is the least of both; ``bm.LEFT_INPUT``: the left input's only, for the
+            table's history and lateness too.
+        allow_exact_matches: whether a row matches a version that begins at its own time; otherwise the one valid a microsecond before.
+        inputs: two: the left, a pipeline that declares ``event_time`` and ``where`` only, or a complete one whose panes are
+            joined at their timestamps; then the table, a pipeline that ends in ``versions(...)``.
 
     Returns:
         a pipeline whose rows are the left's columns, a struct named after the table (its values, ``valid_from``; null: no
         match), ``window`` (of the left pane), ``pane``, ``timestamp`` (of the left row).
 
     Raises:
-        OptionError: one of the arguments is wrong.
-        PipelineError: not two inputs, one that says too little or too much, or they do not go together.
+        OptionError: an argument is invalid.
+        PipelineError: not two inputs, one that declares too little or too much, or incompatible inputs.
         ColumnError: ``on`` does not name the table's keys.
 
     Example:
@@ -163,16 +159,16 @@ def as_of_join(
     versions = table.flow.stage.declared("versions") if isinstance(getattr(table, "flow", None), Flow) else None
     if versions is None:
         raise PipelineError(
-            f"as_of_join({table_name}={table!r}): the second input must be a table: say .key_by(...).versions('1 day') of it"
+            f"as_of_join({table_name}={table!r}): the second input must be a table: add .key_by(...).versions('1 day')"
         )
     if versions.with_dropped:
         raise PipelineError(
-            f"as_of_join({table_name}=...): with_dropped() of the table; say it of the join, which lists the table's too"
+            f"as_of_join({table_name}=...): with_dropped() on the table; call it on the join, which lists the table's dropped rows too"
         )
     changes = table.flow.inputs[0].named(table_name)
     if not all(source.event_time is not None for source in changes.sources):
         raise PipelineError(
-            f"as_of_join({table_name}={table!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
+            f"as_of_join({table_name}={table!r}): no event time: add .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
     if isinstance(changes, Source):
         changes = attrs.evolve(changes, is_waited_for=options.wait_for is WaitFor.BOTH_INPUTS)
@@ -187,8 +183,7 @@ def _left(name: str, pipeline: object) -> Input:
     taken = _input(name, pipeline, "as_of_join")
     if isinstance(taken, Source) and taken.keys:
         raise PipelineError(
-            f"as_of_join({name}={pipeline!r}): the left input says its event_time only; by which columns it meets the table is "
-            "said by on=..."
+            f"as_of_join({name}={pipeline!r}): the left input may declare only its event_time; declare the columns to join on with on=..."
         )
     return taken
 
@@ -222,22 +217,21 @@ def _on_mapping(on: Any, keys: tuple[str, ...]) -> dict[str, str]:
     if not isinstance(on, Iterable) or not all(
         isinstance(name, str) and name for pair in pairs.items() for name in pair
     ):
-        raise ColumnError(f"as_of_join(on={on!r}): must be names of columns, or {{left column: key column}}")
+        raise ColumnError(f"as_of_join(on={on!r}): must be column names, or {{left column: key column}}")
     return pairs
 
 
 def _check_named(call: str, unnamed: Sequence[Any]) -> None:
     if unnamed:
         raise PipelineError(
-            f"{call}(...) with {len(unnamed)} inputs without a name: name each: {call}(orders=..., clicks=...); accumulations and "
-            "apply(orders=df, ...) call them so"
+            f"{call}(...) with {len(unnamed)} unnamed inputs: name each: {call}(orders=..., clicks=...); accumulations and apply(orders=df, ...) use these names"
         )
 
 
 def _check_names(call: str, names: Iterable[str]) -> None:
     """Check the names of inputs.
 
-    They must differ for Spark too, where they are fields of dropped rows and of joined pairs.
+    They must differ ignoring case, since in Spark they are fields of dropped rows and of joined pairs.
     """
     spelled: dict[str, str] = {}
     for name in names:
@@ -249,18 +243,16 @@ def _check_names(call: str, names: Iterable[str]) -> None:
             raise PipelineError(f"{call}({name}=...): apply has an argument of this name; choose another for the input")
         other = spelled.setdefault(name.lower(), name)
         if other != name:
-            raise PipelineError(
-                f"{call}: inputs {other!r} and {name!r}: Spark does not tell upper from lower case; rename one"
-            )
+            raise PipelineError(f"{call}: inputs {other!r} and {name!r}: Spark ignores case; rename one")
 
 
 def _check_sources(call: str, flow: Flow) -> None:
-    """A DataFrame is given by the name of its source."""
+    """Check that source names are unique, since DataFrames are passed by source name."""
     names = [source.name for source in flow.sources]
     for name in names:
         if names.count(name) > 1:
             raise PipelineError(
-                f"{call}: two sources are called {name!r}; rename one, since a DataFrame is given by its name"
+                f"{call}: two sources are called {name!r}; rename one, since DataFrames are passed by source name"
             )
 
 
@@ -275,15 +267,14 @@ def _input(name: str, pipeline: object, call: str = "merge") -> Input:
     is_rows = len(flow.inputs) == 1 and only_takes(flow)
     if flow.sources[0].event_time is None and not (merges and is_rows):
         raise PipelineError(
-            f"{call}({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
+            f"{call}({name}={pipeline!r}): no event time: add .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
     if is_rows:
         return taken_by(flow).named(name)
     if not flow.stage.is_complete:
-        rest = "of the merge: bm.merge(...).window(...).accumulate(...)" if merges else "in a stage after: .then(...)"
+        rest = "on the merge: bm.merge(...).window(...).accumulate(...)" if merges else "in a stage after: .then(...)"
         raise PipelineError(
-            f"{call}({name}={pipeline!r}): an input says its event_time{', key_by' * merges} and where only, or is a whole pipeline with "
-            f"accumulations; say the rest {rest}"
+            f"{call}({name}={pipeline!r}): an input declares its event_time{', key_by' * merges} and where only, or is a complete pipeline with accumulations; declare the rest {rest}"
         )
     flow.check()
     panes = Panes(flow).named(name)

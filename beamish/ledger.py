@@ -1,4 +1,4 @@
-"""Panes as changes of a table: in the words of other systems, and what is live of them."""
+"""Panes as changes of a table: ``bm.changelog`` and ``bm.live``."""
 
 from __future__ import annotations
 
@@ -27,36 +27,35 @@ def changelog(
     key_format: Written = "json",
     value_format: Written = "json",
 ) -> DataFrame:
-    """Panes as a changelog in the words of another system: a lazy DataFrame, of a running query or of a stored table of panes.
+    """Panes as a changelog in another system's format: a lazy DataFrame, of a running query or of a stored table of panes.
 
-    The data columns are the keys, ``window`` where it has bounds, and the values. Dropped rows are left out.
+    The data columns are the keys, ``window`` if it has bounds, and the values. Dropped rows are left out.
 
     Args:
-        panes: what ``pipeline.apply`` gave, or a table of it.
-        format: what comes out (docs/rules/changelogs.md#changelogs):
+        panes: the output of ``pipeline.apply``, or a table of it.
+        format: the output format (docs/rules/changelogs.md#changelogs):
 
             - ``"spark"``, or ``"delta-cdf"``: ``_change_type`` (insert, update_preimage, update_postimage, delete), the data;
             - ``"flink"``: ``op`` (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE), the data;
             - ``"debezium"``: ``op`` (c, u, d), ``before``, ``after`` (structs of the data), ``ts_ms``; a row for each change;
-            - ``"upsert"``: the data, flat (``window_start``, ``window_end``), ``_sequence``, ``_deleted``; without what was before;
-            - ``"kafka"``: ``key``, ``value`` (null: a tombstone), of the rows of ``"upsert"``;
+            - ``"upsert"``: the data, flat (``window_start``, ``window_end``), ``_sequence``, ``_deleted``; without the old values;
+            - ``"kafka"``: ``key``, ``value`` (null: a tombstone), from the rows of ``"upsert"``;
             - ``"diff"``: the data, ``_diff`` (+1, -1).
-        codes: for ``"flink"``: ``"short"`` has ``op`` in its short form: +I, -U, +U, -D.
-        fields: what comes of the pane beside the data, as columns after it: of ``timing``, ``index``, ``on_time_index``,
+        codes: for ``"flink"``: ``"short"`` for ``op`` in its short form: +I, -U, +U, -D.
+        fields: fields of the pane to append as columns: ``timing``, ``index``, ``on_time_index``,
             ``is_first``, ``is_last``, ``sequence``, ``watermark`` (as ``pane_timing`` and so on) and ``timestamp``.
-        keys: the columns that, with the window, say which row one is; default: the key columns, of versions also
-            ``valid_from``. Of joined rows it must be said, where it matters.
-        key_format, value_format: for ``"kafka"``: ``"json"``, or a function that makes a column of the struct.
+        keys: the columns that, with the window, identify a row; default: the key columns, for versions also ``valid_from``.
+            Required for joined rows in formats that need it.
+        key_format, value_format: for ``"kafka"``: ``"json"``, or a function that converts the struct to a column.
 
     Returns:
         the columns of the format, a row for each change (``"debezium"``, ``"upsert"``, ``"kafka"``) or image (the others).
 
     Raises:
-        OptionError: an option is none of these.
-        ColumnError: ``panes`` are none, or were written before rows said what they do; a column has a name of the format's;
-            or nothing says which row one is.
-        PipelineError: the pipeline's panes do not tell what the format needs: discarding in ``"upsert"`` and ``"kafka"``,
-            accumulating in ``"diff"`` and over windows that merge.
+        OptionError: an option is invalid.
+        ColumnError: ``panes`` are not panes, or lack ``pane.change``; a column name is reserved by the format; or rows have no identity.
+        PipelineError: the pipeline's panes lack what the format needs: discarding in ``"upsert"`` and ``"kafka"``, accumulating
+            in ``"diff"`` and over merging windows.
 
     Example:
         ``bm.changelog(events.transform(pipeline), "kafka").writeStream.format("kafka")...``
@@ -72,25 +71,24 @@ def live(panes: DataFrame, *, keys: Sequence[str] | None = None, as_of: InstantL
 @overload
 def live(panes: Iterable[Pane], *, as_of: InstantLike | None = None) -> list[Pane]: ...
 def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | None = None) -> Any:
-    """The panes that are live: given, and neither taken back nor replaced.
+    """Live panes: emitted, and neither retracted nor replaced.
 
-    Of sessions, and other windows that merge, the pipeline must be ``accumulating_and_retracting()``. Under ``accumulating()`` nothing says
-    that a session merged away, so a list, and a table that does not keep the metadata of columns, have it as live still.
+    For sessions and other merging windows the pipeline must be ``accumulating_and_retracting()``. With ``accumulating()`` a
+    merged session is not retracted, so in a list, and in a table without column metadata, it stays live.
 
     Args:
         panes: a batch DataFrame of panes, such as a stored table of them; or the rows of a test, from the first one on.
-        keys: of a DataFrame: the columns that, with the window, say which row one is; default: as for ``bm.changelog``.
-        as_of: what was live when the watermark last stood at this time or before it (``pane.watermark``); an aware datetime
-            or seconds since the epoch. None: what is live after all rows.
+        keys: of a DataFrame: the columns that, with the window, identify a row; default: as for ``bm.changelog``.
+        as_of: the panes live when the watermark was last at or before this time (``pane.watermark``); an aware datetime or
+            seconds since the epoch. None: after all rows.
 
     Returns:
-        of a DataFrame a lazy one with its columns, but for ``dropped``; of a list a list, in order.
+        for a DataFrame a lazy one with its columns, without ``dropped``; for a list a list, in order.
 
     Raises:
-        ColumnError: ``panes`` are none, or were written before rows said what they do, or where the watermark stood.
-        OptionError: a list in which a row takes one back that is not there, since it does not begin with the first; ``as_of`` is no
-            time.
-        PipelineError: the DataFrame streams; or it is known that its pipeline is accumulating over windows that merge.
+        ColumnError: ``panes`` are not panes, or lack ``pane.change`` or ``pane.watermark``.
+        OptionError: a list that does not begin with the first pane, so that a retraction has no match; ``as_of`` is not a time.
+        PipelineError: the DataFrame streams; or its pipeline is known to be accumulating over merging windows.
 
     Example:
         ``bm.live(pipeline.run(script))``
@@ -106,16 +104,16 @@ def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | 
 
 def _check_dataframe(call: str, panes: Any) -> None:
     if not hasattr(panes, "sparkSession"):
-        raise OptionError(f"{call}({printable(panes)}): must be a DataFrame of panes, as pipeline.apply gives it")
+        raise OptionError(f"{call}({printable(panes)}): must be a DataFrame of panes, as pipeline.apply returns it")
 
 
 def _is_by(pane: Pane, as_of_us: int) -> bool:
-    """Whether a row came out when the watermark was not past a time, microseconds."""
+    """Whether a row was emitted before the watermark passed a time in microseconds."""
     return pane.watermark is None or instant_us("pane.watermark", pane.watermark) <= as_of_us
 
 
 def _live(panes: Iterable[Pane]) -> PaneList:
-    """Fold rows in order: each says what it does."""
+    """Fold rows in order, by their changes."""
     rows: dict[str, list[tuple[int, Pane]]] = {}
     before: dict[str, PaneChange | None] = {}
     for number, pane in enumerate(panes):
@@ -124,12 +122,12 @@ def _live(panes: Iterable[Pane]) -> PaneList:
         key = repr(sorted(pane.key.items()))
         of_slot = rows.setdefault(repr((key, pane.window)), [])
         of_changes = pane.timing is PaneTiming.UNKNOWN
-        if of_changes and pane.change is not PaneChange.INSERT:  # it sets or deletes its slot, whatever that held
+        if of_changes and pane.change is not PaneChange.INSERT:  # an upsert or delete of its slot
             of_slot.clear()
         elif pane.kind is PaneKind.RETRACTION:
             _take_back(of_slot, pane)
         elif pane.change is PaneChange.UPDATE_AFTER and before.get(key) is not PaneChange.UPDATE_BEFORE:
-            of_slot[:] = [one for one in of_slot if one[1].index == pane.index]  # rows of one pane stay together
+            of_slot[:] = [one for one in of_slot if one[1].index == pane.index]  # exploded rows of a pane stay together
         if pane.kind is PaneKind.PANE:
             of_slot.append((number, pane))
         before[key] = pane.change
@@ -143,11 +141,9 @@ def _take_back(of_slot: list[tuple[int, Pane]], pane: Pane) -> None:
         if _words(other) == words:
             del of_slot[at]
             return
-    raise OptionError(
-        f"live({pane}): nothing that is live equals it; give all rows, from the first one on, in their order"
-    )
+    raise OptionError(f"live({pane}): no live pane equals it; give all rows, from the first one on, in order")
 
 
 def _words(pane: Pane) -> str:
-    """What a retraction has in common with the pane that it takes back."""
+    """The fields that a retraction shares with its pane."""
     return repr((pane.values, pane.timing, pane.index, pane.on_time_index, pane.is_first, pane.timestamp))

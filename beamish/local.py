@@ -1,4 +1,4 @@
-"""The local runner: a script through a flow, in process."""
+"""The local runner: runs a flow on a script, in process."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from beamish.watermarks import known_us
 
 @attrs.frozen
 class Variation:
-    """How a flow is run; it changes nothing in what comes out, but for the order between keys.
+    """Physical layout of a run; affects only the order between keys.
 
     Attributes:
         shards: number of shards of each stage.
-        packs: number of parts that a bundle is cut into before it is packed.
-        round_trip: whether every step begins from the stored bytes alone.
-        adapt: changes an operator before it runs, such as how its state is cut.
+        packs: number of parts that a bundle is split into before it is packed.
+        round_trip: whether every step starts from the stored bytes only.
+        adapt: modifies an operator before it runs, such as its segment policy.
     """
 
     shards: int = 1
@@ -42,16 +42,16 @@ class Variation:
 
 
 def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> Trace:
-    """Run a script; gives each event with what came out at it.
+    """Run a script; yields each event with its output.
 
     Args:
-        flow: what is run.
+        flow: the flow to run.
         events: the script.
-        how: how it is run.
-        initial: rows that tables begin with, as ``Flow.initial`` takes them.
+        how: the physical layout.
+        initial: initial rows of tables, as for ``Flow.initial``.
 
     Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
     """
     how = how or Variation()
     rows = _rows_of(flow, events, initial)
@@ -65,10 +65,10 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, ini
 
 
 def _rows_of(flow: Flow, events: Sequence[Event], initial: Any) -> ScriptRows:
-    """The rows of a script that a flow can run.
+    """The rows of a script, checked against the flow.
 
     Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
     """
     flow.check()
     check_script(flow, events)
@@ -76,7 +76,7 @@ def _rows_of(flow: Flow, events: Sequence[Event], initial: Any) -> ScriptRows:
 
 
 def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.Table]:
-    """What comes out at each event."""
+    """The output at each event."""
     bundles = {name: iter(tables) for name, tables in rows.tables.items()}
     for event in events:
         step = as_step(event)
@@ -84,22 +84,22 @@ def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.
 
 
 def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> PaneList:
-    """Run a script, as ``trace`` does; gives all that came out, in order.
+    """Run a script like ``trace``; returns all output, in order.
 
     Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
     """
     return PaneList(pane for _, panes in trace(flow, events, how, initial) for pane in panes)
 
 
 @attrs.frozen
 class StageStep:
-    """What an event of a script did to one stage.
+    """The effect of a script event on one stage.
 
     Attributes:
-        panes: what came out of it.
-        watermark_us: where its watermark stands then, microseconds; None before there is one.
-        inputs_us: where the watermark of each of its inputs stands, alike.
+        panes: its output.
+        watermark_us: its watermark after the event, microseconds; None before there is one.
+        inputs_us: the watermark of each of its inputs, likewise.
     """
 
     panes: list[Pane]
@@ -108,17 +108,17 @@ class StageStep:
 
 
 def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[tuple[Event, list[StageStep]]]:
-    """Run a script; gives each event with what it did to each stage, in the order of ``flow.flows``.
+    """Run a script; yields each event with its effect on each stage, in the order of ``flow.flows``.
 
     Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
     """
     rows = _rows_of(flow, events, initial)
     if not rows.any:
         return
     root = _Node(flow.bind(rows.schemas, shards=1), Variation(), rows.initial)
     nodes = list(root.nodes())
-    clocks = [Clocks.new(len(node.inputs_us)) for node in nodes]  # of each input, which a shard does not tell
+    clocks = [Clocks.new(len(node.inputs_us)) for node in nodes]  # per input, which a shard does not expose
     for event, _ in zip(events, _run(root, events, rows), strict=True):
         done = []
         for below, node, of in zip(flow.flows, nodes, clocks, strict=True):
@@ -131,10 +131,10 @@ def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
 def stages_after(
     flow: Flow, events: Sequence[Event], initial: Any = None
 ) -> Iterator[tuple[BoundFlow, Sequence[DictStore]]]:
-    """Each stage, as it is bound to the script's columns, and the stores of its shards after it; none: no row came.
+    """Each stage, bound to the script's columns, and the stores of its shards after it; empty: no rows arrived.
 
     Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
     """
     rows = _rows_of(flow, events, initial)
     if not rows.any:
@@ -154,16 +154,16 @@ class _Leaf:
         self.watermark_us: int | None = None
 
     def step(self, step: Step, rows: pa.Table | None) -> pa.Table | None:
-        """The rows of the step, if they are its own."""
+        """The rows of the step, if they are this source's."""
         self.watermark_us = watermark_of(self._source, step)
         return rows if step.input == self._source.name else None
 
 
 class _Node:
-    """A stage of the flow with all its shards, and what is below it."""
+    """A stage of the flow with all its shards and upstream nodes."""
 
     out: pa.Table
-    """What came out in the last step."""
+    """The output of the last step."""
 
     def __init__(
         self, flow: BoundFlow, how: Variation, initial: Mapping[str | None, pa.Table] = MappingProxyType({})
@@ -184,7 +184,7 @@ class _Node:
                     self._shards[shard].begin(of_shard)
 
     def nodes(self) -> Iterator[_Node]:
-        """The stages below it and itself, each after those whose panes it takes."""
+        """The upstream stages and itself, each after those it depends on."""
         for below in self._inputs:
             if isinstance(below, _Node):
                 yield from below.nodes()
@@ -192,28 +192,28 @@ class _Node:
 
     @property
     def gives(self) -> Relation:
-        """What it gives."""
+        """Its output relation."""
         return self._operator.gives
 
     @property
     def inputs_us(self) -> list[int | None]:
-        """What the inputs said in the last step of their watermarks."""
+        """The watermarks of its inputs in the last step."""
         return [below.watermark_us for below in self._inputs]
 
     @property
     def watermark_us(self) -> int | None:
-        """The watermark that it hands on; all its shards come to the same."""
+        """The watermark that it forwards; equal in all its shards."""
         return self._shards[0].watermark_us
 
     def stores(self) -> Iterator[Sequence[DictStore]]:
-        """The stores of the shards of what is below it, and of its own, in the order of ``BoundFlow.flows``."""
+        """The stores of the shards of upstream stages, and of its own, in the order of ``BoundFlow.flows``."""
         for below in self._inputs:
             if isinstance(below, _Node):
                 yield from below.stores()
         yield self._stores
 
     def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
-        """A step of what is below, then of its own shards; ``rows`` are those of the step."""
+        """Step upstream nodes, then its own shards; ``rows`` are those of the step."""
         sources_us: list[int | None] = []
         payloads: dict[int, list[bytes]] = {}
         for number, below in enumerate(self._inputs):
@@ -237,7 +237,7 @@ class _Node:
 
 
 def _payloads(operator: Operator, number: int, rows: pa.Table | None, packs: int) -> Iterator[tuple[int, bytes]]:
-    """The payloads of a bundle, which is cut into ``packs`` parts first."""
+    """The payloads of a bundle, which is split into ``packs`` parts first."""
     if rows is not None:
         for part in range(packs):
             yield from operator.pack(number, rows.take(pa.array(np.arange(part, rows.num_rows, packs))))

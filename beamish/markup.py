@@ -1,4 +1,4 @@
-"""Values as HTML, for notebooks: tables and text, with everything that is not ours escaped."""
+"""Values as HTML for notebooks: tables and text, with foreign text escaped."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def html_table(head: Sequence[Any], rows: Iterable[Sequence[Any]], caption: str 
     """A table.
 
     Args:
-        head: the names of its columns; none: it has no head.
-        rows: their cells, shown as ``str`` shows them.
+        head: the column names; empty: no head.
+        rows: their cells, formatted by ``str``.
         caption: above it.
     """
     title = f'<caption style="{_CELL};caption-side:top"><b>{escape(caption)}</b></caption>' if caption else ""
@@ -30,7 +30,7 @@ def html_code(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Text as paragraphs, which an empty line parts."""
+    """Text as paragraphs, separated by empty lines."""
     return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n\n"))
 
 

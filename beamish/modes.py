@@ -1,4 +1,4 @@
-"""How one pane of a window relates to the next: accumulation modes, behaviours, combiners; full buffers; whom a join waits for."""
+"""Accumulation modes, on-time and closing behaviors, timestamp combiners, buffer policies, and the watermark that a join waits for."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ class _Named(enum.Enum):
 
 
 class AccumulationMode(_Named):
-    """What a pane holds (Beam guide, "Window accumulation modes"; Dataflow paper, section 2.3)."""
+    """The content of a pane (Beam guide, "Window accumulation modes"; Dataflow paper, section 2.3)."""
 
     DISCARDING = "discarding"
-    """What came since the window's last pane."""
+    """Rows since the window's last pane."""
     ACCUMULATING = "accumulating"
-    """All that came so far."""
+    """All rows so far."""
     ACCUMULATING_AND_RETRACTING = "accumulating_and_retracting"
-    """All so far, and before it a RETRACTION that repeats the pane it takes back."""
+    """All rows so far, preceded by a RETRACTION that repeats the previous pane."""
 
 
 class OnTimeBehavior(_Named):
-    """Whether a firing that is ON_TIME gives a pane when nothing is new in it."""
+    """Whether an ON_TIME firing emits a pane without new rows."""
 
     FIRE_ALWAYS = "fire_always"
     """It does."""
@@ -31,7 +31,7 @@ class OnTimeBehavior(_Named):
 
 
 class ClosingBehavior(_Named):
-    """Whether a window's last firing gives a pane when nothing is new in it."""
+    """Whether a window's last firing emits a pane without new rows."""
 
     FIRE_IF_NON_EMPTY = "fire_if_non_empty"
     """It does not."""
@@ -40,43 +40,43 @@ class ClosingBehavior(_Named):
 
 
 class TimestampCombiner(_Named):
-    """What a pane's timestamp is."""
+    """The timestamp of a pane."""
 
     END_OF_WINDOW = "end_of_window"
     """The window's last microsecond."""
     EARLIEST = "earliest"
-    """The earliest event time of its new rows that came in time; if there is none, the window's last microsecond."""
+    """The earliest event time of its new rows that were not late; without any, the window's last microsecond."""
     LATEST = "latest"
-    """The latest event time of these rows; if there is none, the window's last microsecond."""
+    """The latest event time of these rows; without any, the window's last microsecond."""
 
 
 class RetractMerged(_Named):
-    """When the panes of sessions that were merged away are retracted."""
+    """When the panes of sessions that merged away are retracted."""
 
     AT_MERGE = "at_merge"
-    """At once, in the bundle that merged them (Apex's rule)."""
+    """At once, in the bundle that merges them (Apex's rule)."""
     WITH_NEXT_PANE = "with_next_pane"
     """Together with the merged window's next pane (the Dataflow paper's rule)."""
 
 
 class WhenFull(_Named):
-    """What a suppress does when its buffer is full (KIP-328)."""
+    """The behavior of a suppress whose buffer is full (KIP-328)."""
 
     EMIT_EARLY = "emit_early"
-    """What is due first comes out before its time, until the rest fits."""
+    """Emit the updates due first early, until the rest fits."""
     SHUT_DOWN = "shut_down"
-    """The query stops with a ``BufferFullError``; it goes on from the checkpoint with a larger buffer."""
+    """Stop the query with a ``BufferFullError``; it continues from the checkpoint with a larger buffer."""
     SPILL = "spill"
-    """Nothing comes out early; the limits bound how much of it is in memory at once, all is in the state store."""
+    """Emit nothing early; the limits bound the part in memory, all is in the state store."""
 
 
 class WaitFor(_Named):
-    """Whose watermark the rows of an as-of join wait for."""
+    """The watermark that rows of an as-of join wait for."""
 
     BOTH_INPUTS = "both_inputs"
-    """The least of both: the table is complete up to a row before it comes out."""
+    """The least of both: the table is complete up to a row before the row is emitted."""
     LEFT_INPUT = "left_input"
-    """The left input's alone: a table that is quiet holds nothing back."""
+    """The left input's only: an idle table holds nothing back."""
 
 
 AT_MERGE = RetractMerged.AT_MERGE

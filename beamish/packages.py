@@ -1,4 +1,4 @@
-"""Python packages that Spark's side needs; imports none of them, so that what is missing can be reported."""
+"""Python packages that Spark needs; imports none of them, so that missing ones can be reported."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import importlib.util
 from beamish.errors import SparkSetupError
 
 OLDEST = (4, 0)
-"""The first version of Spark that has ``transformWithState`` in Python."""
+"""The first version of Spark with ``transformWithState`` in Python."""
 
 
 def check_packages() -> None:
-    """Check the packages that all of ``beamish.spark`` rests on.
+    """Check the packages that ``beamish.spark`` requires.
 
     Raises:
-        SparkSetupError: one is not installed, or pyspark is older than 4.0.
+        SparkSetupError: a package is missing, or pyspark is older than 4.0.
     """
     if not _installed("pyspark"):
         raise SparkSetupError(
@@ -34,7 +34,7 @@ def check_packages() -> None:
 def _installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package above it
+    except ModuleNotFoundError:  # of its parent package
         return False
 
 

@@ -1,4 +1,4 @@
-"""What comes out: panes, retractions and dropped rows."""
+"""Output rows: panes, retractions and dropped rows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from beamish.markup import html_table
 
 
 class PaneKind(enum.StrEnum):
-    """What a row of output is."""
+    """The kind of an output row."""
 
     PANE = "PANE"
-    """What a window holds when it fires."""
+    """The content of a window when it fires."""
     RETRACTION = "RETRACTION"
-    """A pane that is taken back, repeated."""
+    """The retraction of a pane, which it repeats."""
     DROPPED = "DROPPED"
     """A row that is in no pane (``with_dropped``)."""
 
 
 class PaneTiming(enum.StrEnum):
-    """Where a pane stands to the end of its window; UNKNOWN only for dropped rows."""
+    """The timing of a pane relative to the end of its window; UNKNOWN only for dropped rows."""
 
     EARLY = "EARLY"
     ON_TIME = "ON_TIME"
@@ -34,20 +34,20 @@ class PaneTiming(enum.StrEnum):
 
 
 class PaneChange(enum.StrEnum):
-    """What a row does to the live panes (docs/rules/panes.md#pane-change)."""
+    """The effect of a row on the live panes (docs/rules/panes.md#pane-change)."""
 
     INSERT = "INSERT"
-    """A pane where none is live."""
+    """A pane, where none is live."""
     UPDATE_BEFORE = "UPDATE_BEFORE"
-    """The retraction of a pane; the row after it replaces it."""
+    """The retraction of a pane; the next row replaces it."""
     UPDATE_AFTER = "UPDATE_AFTER"
     """The pane that replaces another."""
     DELETE = "DELETE"
-    """The retraction of a pane that nothing replaces."""
+    """The retraction of a pane without a replacement."""
 
     @property
     def alone(self) -> PaneChange:
-        """What it is where the row before or after it is left out: of an update the half that is left."""
+        """The change if the row before or after is left out: the remaining half of an update."""
         halves = {PaneChange.UPDATE_BEFORE: PaneChange.DELETE, PaneChange.UPDATE_AFTER: PaneChange.INSERT}
         return halves.get(self, self)
 
@@ -56,27 +56,27 @@ class DropReason(enum.StrEnum):
     """Why a row was dropped."""
 
     EXPIRED = "expired"
-    """The watermark had passed its window's end by the allowed lateness."""
+    """The watermark has passed its window's end by the allowed lateness."""
     WINDOW_FINISHED = "window_finished"
-    """The trigger of its window had finished."""
+    """The trigger of its window has finished."""
     NULL_EVENT_TIME = "null_event_time"
     """It has no event time."""
     EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
     """Its event time is outside the years 1 to 9999."""
     NULL_NUMBER = "null_number"
-    """It brings no number by which rows are counted."""
+    """Its row number, for windows by number, is missing."""
     NULL_KEY = "null_key"
     """A change of a versioned table without a key."""
     UNMATCHED_REMOVAL = "unmatched_removal"
-    """It takes back a row that its window does not hold."""
+    """It retracts a row that its window does not have."""
     DUPLICATE = "duplicate"
-    """A row that is equal in the columns that deduplicate() names came before."""
+    """An earlier row is equal in the columns of deduplicate()."""
     OUT_OF_RETENTION = "out_of_retention"
-    """It came so late that nobody knows any more whether it came before, or that a join no longer keeps such a row."""
+    """Too late to tell whether it is a duplicate, since its id has expired; or past a join's retention."""
     JOINED_ALREADY = "joined_already"
-    """A change that is in the table, but too late for rows joined before (a discarding as-of join)."""
+    """A change that is applied to the table, but too late for rows joined before (a discarding as-of join)."""
     ERROR = "error"
-    """With it a function raised, or a sum did not fit, and the pipeline says ``on_error("drop")``."""
+    """A function raised for it, or a sum overflowed, and the pipeline is set to ``on_error("drop")``."""
 
 
 class Window(NamedTuple):
@@ -87,7 +87,7 @@ class Window(NamedTuple):
 
 
 class RowWindow(NamedTuple):
-    """``[start, end)`` in numbers of rows, of windows that are counted in rows."""
+    """``[start, end)`` in row numbers, for count windows."""
 
     start: int
     end: int
@@ -95,28 +95,27 @@ class RowWindow(NamedTuple):
 
 @attrs.frozen
 class Pane:
-    """One row of output in a test: a pane, the retraction of one, or a dropped row.
+    """An output row in a test: a pane, a retraction, or a dropped row.
 
     Attributes:
         key: the key columns; empty if the pipeline is not keyed.
-        window: start and end, of windows of rows a ``RowWindow``; as ``pane.start`` and ``pane.end`` where it ends; None for a row dropped for its event time, which is null or outside the years 1 to 9999.
+        window: start and end, for count windows a ``RowWindow``; also ``pane.start`` and ``pane.end`` if it has bounds; None for
+            a row dropped for its event time, which is null or outside the years 1 to 9999.
         values: the accumulations' values; for DROPPED the original row.
         kind: PANE, RETRACTION or DROPPED.
         timing: EARLY, ON_TIME or LATE; UNKNOWN for DROPPED.
-        index: number of panes of this window before this one; a retraction repeats that of the pane it takes back.
+        index: number of panes of this window before this one; a retraction repeats that of its pane.
         on_time_index: -1 for EARLY, else the number of panes before it that were not EARLY.
-        is_first: no pane of this window came before.
+        is_first: no earlier pane of this window.
         is_last: no pane of this window can follow.
         timestamp: an aware UTC datetime, or None (global window without a combiner).
         change: INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE; None for DROPPED.
-        sequence: its place among all rows of its shard: of rows of one key the later one has the greater. Two panes that
-            differ only in that are equal.
-        watermark: where the watermark stood when it came out, an aware UTC datetime; None before there is one. Panes that differ
-            only in that are equal too.
+        sequence: its number among the rows of its shard: later rows of a key have greater ones. Ignored by ``==``.
+        watermark: the watermark when it was emitted, an aware UTC datetime; None before there is one. Ignored by ``==``.
         reason: for DROPPED, why.
         late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either, or out of range.
-        late_by_rows: for DROPPED from a window of rows, how far the rows that had come were past its number.
-        message: for DROPPED with the reason ``error``, what was raised.
+        late_by_rows: for DROPPED from a count window, how far the reach was past its number.
+        message: for DROPPED with the reason ``error``, the error.
     """
 
     key: Mapping[str, Any]
@@ -142,13 +141,13 @@ class Pane:
         """The start of its window, in UTC.
 
         Raises:
-            PipelineError: its window has none: all of time is one, or the dropped row is in none.
+            PipelineError: the window is the global one, or the dropped row has no window.
         """
         return self._bound("start")
 
     @property
     def end(self) -> datetime:
-        """The end of its window, which is not in it, in UTC.
+        """The exclusive end of its window, in UTC.
 
         Raises:
             PipelineError: as ``start``.
@@ -157,11 +156,13 @@ class Pane:
 
     def _bound(self, name: Literal["start", "end"]) -> datetime:
         if isinstance(self.window, RowWindow):
-            raise PipelineError(f"pane.{name}: its window is one of rows; its bounds are numbers: pane.window.{name}")
+            raise PipelineError(
+                f"pane.{name}: it is in a count window, whose bounds are row numbers: pane.window.{name}"
+            )
         bound: datetime | None = self.window and getattr(self.window, name)
         if bound is None:
-            what = "its row is in no window" if self.window is None else "its window is all of time"
-            raise PipelineError(f"pane.{name}: {what}, so there is none; ask pane.window, which says so")
+            what = "its row is in no window" if self.window is None else "its window is the global window"
+            raise PipelineError(f"pane.{name}: {what}, so it has none; pane.window is None or unbounded")
         return bound
 
     def __str__(self) -> str:
@@ -176,7 +177,7 @@ class Pane:
 
 
 class PaneList(list[Pane]):
-    """Panes in the order in which they came out: a list that shows itself in a notebook as a table."""
+    """Panes in the order of emission: a list that is shown in a notebook as a table."""
 
     def _repr_html_(self) -> str:
         keys = list(dict.fromkeys(name for pane in self for name in pane.key))

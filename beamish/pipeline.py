@@ -1,4 +1,4 @@
-"""The pipeline: how streams of rows become panes, as a value."""
+"""The pipeline: a value that turns streams of rows into panes."""
 
 from __future__ import annotations
 
@@ -74,11 +74,13 @@ _CALLS = {
     "late_rows": "allowed_lateness",
     "accumulations": "accumulate",
 }
-"""The calls that declare an option of another name."""
+"""The calls that set an option of another name."""
 
 
 def _late_event_time(call: str) -> str:
-    return f"{call} in a later stage: a pane's time is its timestamp, and the watermark is that of the stage before; leave it out"
+    return (
+        f"{call} in a later stage: panes have a timestamp, and the watermark is that of the stage before; leave it out"
+    )
 
 
 def _check_column(where: str, value: Any) -> Any:
@@ -89,14 +91,14 @@ def _check_column(where: str, value: Any) -> Any:
 
 @attrs.frozen(repr=False)
 class Pipeline:
-    """How streams of rows become panes: windows, trigger, accumulations and how panes relate.
+    """How streams of rows become panes: windows, trigger, accumulations, accumulation mode.
 
-    ``bm.merge(...)`` gives one that takes several inputs, ``first.then(second)`` one of several stages; further calls are
-    about the last stage.
+    ``bm.merge(...)`` creates one with several inputs, ``first.then(second)`` one with several stages; further calls configure the
+    last stage.
 
-    Each call gives a new pipeline; none is changed. A call said again replaces what it said before, ``key_by`` too, so a pipeline is
-    easily varied; ``accumulate``, ``where``, ``having`` and ``with_columns`` add to what they said. The same value is applied to a streaming or batch DataFrame
-    (``df.transform(pipeline)``) and to a scripted test stream without Spark (``pipeline.run(script)``).
+    Each call returns a new pipeline; pipelines are immutable. Calling a method again replaces the earlier setting;
+    ``accumulate``, ``where``, ``having`` and ``with_columns`` add to it. The same value is applied to a streaming or batch
+    DataFrame (``df.transform(pipeline)``) and to a scripted test stream without Spark (``pipeline.run(script)``).
 
     Example:
         >>> import beamish as bm
@@ -127,11 +129,11 @@ class Pipeline:
         self.flow.stage.check_call(call)
         if len(self.flow.inputs) > 1:
             raise PipelineError(
-                f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
+                f"{call} of a merge: each input has its own; call it in bm.merge(orders=bm.Pipeline()...)"
             )
 
     def event_time(self, column: str | Column, watermark: Watermark) -> Pipeline:
-        """Say which column holds a row's event time, and how the watermark follows it.
+        """Set the event-time column and the watermark policy.
 
         Args:
             column: the name of a timestamp column (in a script: seconds since the epoch or aware datetimes); on Spark also
@@ -139,8 +141,8 @@ class Pipeline:
             watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``.
 
         Raises:
-            OptionError: no column, or no watermark policy.
-            PipelineError: it is a merge, whose inputs have their own, or takes the panes of another stage.
+            OptionError: not a column, or not a watermark policy.
+            PipelineError: it is a merge, whose inputs have their own, or a later stage.
         """
         call = f"event_time({column!r}, ...)"
         self._check_no_merge(call)
@@ -151,14 +153,14 @@ class Pipeline:
         return self._with_input(event_time=column, watermark=watermark)
 
     def key_by(self, *columns: str | Column | Sequence[str | Column]) -> Pipeline:
-        """Window the rows of each key by themselves. A second call replaces the first.
+        """Set the keys: the rows of each key are windowed separately. A second call replaces the first.
 
         Args:
-            columns: names of columns, one by one or as one list, of any types but arrays and maps; on Spark also Column
-                expressions. None: all rows are of one key. A null is a key.
+            columns: column names, one by one or as one list, of any types but arrays and maps; on Spark also Column expressions.
+                None: a single key. Null is a key.
 
         Raises:
-            OptionError: something that is no column, or a column twice.
+            OptionError: not a column, or a repeated one.
             PipelineError: it is a merge, whose inputs have their own.
         """
         self._check_no_merge(f"key_by{columns!r}")
@@ -172,28 +174,28 @@ class Pipeline:
         return self._with_input(keys=keys)
 
     def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Pipeline:
-        """Say which windows a row falls in.
+        """Set the window option.
 
         Args:
             option: a window option; or several by name, in one pass: the output then has a column ``windowing``,
                 after the key columns, with the name (on ``Pane`` a part of the key).
 
         Raises:
-            OptionError: no window option, or one of your own that does not say what it is, or without ``assign``.
+            OptionError: not a window option, or a custom one without an identity or ``assign``.
         """
         option = Windowings(option) if isinstance(option, Mapping) else option
         check_window("window(option)", _check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
         return self._with(window=option)
 
     def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Pipeline:
-        """Say when a window's panes are fired; default: at its end, and for each bundle of late rows.
+        """Set the trigger; default: at the window's end, and for each bundle of late rows.
 
         Args:
             trigger: from ``beamish.triggers``, or your own.
-            allow_data_loss: take a trigger that can finish while rows may still come; they are then dropped.
+            allow_data_loss: allow a trigger that can finish while rows may still arrive; they are then dropped.
 
         Raises:
-            OptionError: no trigger, or one of your own that does not say what it is, or without ``should_fire``.
+            OptionError: not a trigger, or a custom one without an identity or ``should_fire``.
         """
         check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
         return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
@@ -203,98 +205,97 @@ class Pipeline:
     @overload
     def allowed_lateness(self, *, rows: int) -> Pipeline: ...
     def allowed_lateness(self, lateness: DurationLike | None = None, *, rows: int | None = None) -> Pipeline:
-        """Say how far past its end the watermark, or of windows of rows their reach, may be for a window still to take rows.
+        """Set how far past its end the watermark, or for count windows their reach, may be for a window to accept rows.
 
         Args:
-            lateness: a duration of at least 0 (``"1 hour"``, a timedelta, seconds); without this call 0.
-            rows: in its place, of ``CountWindows`` and ``CountSessions``: a number of rows of at least 0. A window is kept for so long,
-                so rows that bring their numbers may come late, and ``state`` can be asked about it.
+            lateness: a duration of at least 0 (``"1 hour"``, a timedelta, seconds); default 0.
+            rows: for ``CountWindows`` and ``CountSessions`` instead: a number of rows of at least 0. Windows are stored for as
+                long, so rows with row numbers may arrive late, and ``state`` shows them.
 
         Raises:
-            OptionError: no duration, no number of rows, or a negative one; both, or neither.
+            OptionError: not a duration or number of rows, or negative; both, or neither.
         """
         if rows is None and lateness is not None:
             span = not_negative("allowed_lateness", lateness)
-            check_span("allowed_lateness", span, "a window keeps its state so long past its end", 10 * YEAR)
+            check_span("allowed_lateness", span, "a window is stored for this long past its end", 10 * YEAR)
             return self._with(allowed_lateness=span, late_rows=0)
         if not isinstance(rows, int) or lateness is not None:
             raise OptionError(
-                f"allowed_lateness({lateness!r}, rows={rows!r}): a duration, such as '1 hour', or of windows of rows a number of them: "
-                "rows=100"
+                f"allowed_lateness({lateness!r}, rows={rows!r}): must be a duration, such as '1 hour', or for count windows a number of rows: rows=100"
             )
         if isinstance(rows, bool) or not 0 <= rows <= 2**40:
             raise OptionError(f"allowed_lateness(rows={rows!r}): must be a whole number of rows, from 0 to 2^40")
         return self._with(late_rows=rows, allowed_lateness=Duration(0))
 
     def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
-        """Say how a pane relates to the window's last one; needed where a window may have several panes.
+        """Set the accumulation mode; required if a window may have several panes.
 
         Args:
-            mode: as ``discarding()``, ``accumulating()`` and ``accumulating_and_retracting()`` say.
+            mode: see ``discarding()``, ``accumulating()`` and ``accumulating_and_retracting()``.
 
         Raises:
-            OptionError: no accumulation mode.
+            OptionError: not an accumulation mode.
         """
         return self._with(
             mode=_check("accumulation_mode(mode)", mode, AccumulationMode, "bm.AccumulationMode.DISCARDING")
         )
 
     def discarding(self) -> Pipeline:
-        """A pane holds what came since the window's last pane."""
+        """A pane has the rows since the window's last pane."""
         return self.accumulation_mode(AccumulationMode.DISCARDING)
 
     def accumulating(self) -> Pipeline:
-        """A pane holds all that came so far."""
+        """A pane has all rows so far."""
         return self.accumulation_mode(AccumulationMode.ACCUMULATING)
 
     def accumulating_and_retracting(self) -> Pipeline:
-        """A pane holds all that came so far, and a RETRACTION of the pane it replaces comes before it."""
+        """A pane has all rows so far, and is preceded by a RETRACTION of the pane it replaces."""
         return self.accumulation_mode(AccumulationMode.ACCUMULATING_AND_RETRACTING)
 
     def on_time_behavior(self, behavior: OnTimeBehavior) -> Pipeline:
-        """Say whether an on-time firing gives a pane when nothing is new in it.
+        """Set whether an on-time firing emits a pane without new rows.
 
         Args:
-            behavior: without this call FIRE_ALWAYS.
+            behavior: default FIRE_ALWAYS.
 
         Raises:
-            OptionError: no on-time behavior.
+            OptionError: not an on-time behavior.
         """
         return self._with(
             on_time=_check("on_time_behavior", behavior, OnTimeBehavior, "bm.OnTimeBehavior.FIRE_IF_NON_EMPTY")
         )
 
     def closing_behavior(self, behavior: ClosingBehavior) -> Pipeline:
-        """Say whether a window's last firing gives a pane when nothing is new in it.
+        """Set whether a window's last firing emits a pane without new rows.
 
         Args:
-            behavior: without this call FIRE_IF_NON_EMPTY.
+            behavior: default FIRE_IF_NON_EMPTY.
 
         Raises:
-            OptionError: no closing behavior.
+            OptionError: not a closing behavior.
         """
         return self._with(
             closing=_check("closing_behavior", behavior, ClosingBehavior, "bm.ClosingBehavior.FIRE_ALWAYS")
         )
 
     def timestamp_combiner(self, combiner: TimestampCombiner) -> Pipeline:
-        """Say what a pane's timestamp is.
+        """Set the timestamp of panes.
 
         Args:
-            combiner: without this call END_OF_WINDOW, the window's last microsecond.
+            combiner: default END_OF_WINDOW, the window's last microsecond.
 
         Raises:
-            OptionError: no timestamp combiner.
+            OptionError: not a timestamp combiner.
         """
         return self._with(
             combiner=_check("timestamp_combiner", combiner, TimestampCombiner, "bm.TimestampCombiner.EARLIEST")
         )
 
     def retract_merged(self, when: RetractMerged) -> Pipeline:
-        """Say when the panes of sessions that merged away are retracted.
+        """Set when the panes of sessions that merged away are retracted.
 
         Args:
-            when: ``bm.AT_MERGE``, as without this call, or ``bm.WITH_NEXT_PANE``.
+            when: ``bm.AT_MERGE`` (default) or ``bm.WITH_NEXT_PANE``.
 
         Raises:
             OptionError: neither bm.AT_MERGE nor bm.WITH_NEXT_PANE.
@@ -304,24 +305,24 @@ class Pipeline:
         )
 
     def only_updated_panes(self) -> Pipeline:
-        """Leave out a pane equal in all values to the window's last one, and its retraction."""
+        """Skip a pane equal in all values to the window's last one, and its retraction."""
         return self._with(only_updated=True)
 
     def with_dropped(self) -> Pipeline:
-        """Have dropped rows come out as well, with the reason and the original row."""
+        """Emit dropped rows too, with the reason and the original row."""
         return self._with(with_dropped=True)
 
     def on_error(self, what: Literal["fail", "drop"]) -> Pipeline:
-        """Say what becomes of a row with which something raises: a sum that does not fit its type, a function of yours.
+        """Set what happens to a row that causes an error: a sum that does not fit its type, a user function that raises.
 
         Args:
-            what: "fail", the default: the query stops, nothing of its batch is kept, and it goes on from the checkpoint when what
-                raises is mended. "drop": the row comes out as a dropped one, with the reason ``error``, the message and the row,
-                and its window is as if it had not come; it implies ``with_dropped()``. In a stage whose panes another takes such rows
-                are counted, and do not come out. It may change between two runs.
+            what: "fail", the default: the query stops, nothing of the batch is stored, and it continues from the checkpoint after
+                a fix. "drop": the row is dropped with the reason ``error`` and the message, and leaves its window unchanged;
+                implies ``with_dropped()``. In a stage with a later stage such rows are only counted. It may change between two
+                runs.
 
         Raises:
-            OptionError: it is neither.
+            OptionError: neither of these.
             PipelineError: the stage has no windows.
 
         Example:
@@ -342,39 +343,37 @@ class Pipeline:
         """
         if what not in ("fail", "drop"):
             raise OptionError(
-                f"on_error({what!r}): must be 'fail', which stops the query, or 'drop', which drops the row with which something raises"
+                f"on_error({what!r}): must be 'fail', which stops the query, or 'drop', which drops the row that causes the error"
             )
         return self._with(on_error=what)
 
     def accumulate(self, *unnamed: Never, **accumulations: Accumulation) -> Pipeline:
-        """Say what is accumulated. A second call adds to the first.
+        """Add accumulations. A second call adds to the first.
 
         Args:
-            unnamed: refused: an accumulation is given under a name.
-            accumulations: from ``beamish.accumulations``, or your own, each under the name of its output column.
+            unnamed: rejected: accumulations are given by name.
+            accumulations: from ``beamish.accumulations``, or your own, each by the name of its output column.
 
         Raises:
-            OptionError: something that is no accumulation, or one of your own that does not say what it is.
+            OptionError: not an accumulation, or a custom one without an identity.
         """
         if unnamed:
             given = _shown_unnamed(unnamed)
-            raise OptionError(
-                f"accumulate({', '.join(given)}): say what its column is called: accumulate(n={given[0]})"
-            )
+            raise OptionError(f"accumulate({', '.join(given)}): name the output column: accumulate(n={given[0]})")
         for name, accumulation in accumulations.items():
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         before = self.flow.stage.declared("accumulations") or {}
         return self._with(accumulations={**before, **accumulations})
 
     def where(self, condition: pc.Expression) -> Pipeline:
-        """Take only the rows, or of a later stage the panes, that fulfil a condition; a second call adds to the first.
+        """Keep only the rows, or in a later stage the panes, that satisfy a condition; a second call adds to the first.
 
-        Rows that are left out move the watermark all the same, and are not listed as dropped. Where the condition is null, a
-        row is left out. An input of ``bm.merge`` or ``bm.as_of_join``, and the changes of ``versions``, may have one too.
+        Filtered rows still advance the watermark, and are not listed as dropped. A row is filtered out if the condition is null.
+        An input of ``bm.merge`` or ``bm.as_of_join``, and the changes of ``versions``, may have a condition too.
 
         Args:
-            condition: an expression of pyarrow's over the columns of what is taken, such as ``pc.field("score") > 3``; of panes
-                ``pc.field("pane", "timing") == "LATE"`` too. Conditions are joined by ``&``, ``|`` and ``~``.
+            condition: a pyarrow expression over the input columns, such as ``pc.field("score") > 3``, on panes also
+                ``pc.field("pane", "timing") == "LATE"``. Combine conditions by ``&``, ``|`` and ``~``.
 
         Raises:
             OptionError: it is no expression, or one that is never true, such as a comparison with null.
@@ -400,26 +399,25 @@ class Pipeline:
         return self._with(where=_both(self.flow.stage.declared("where"), formula))
 
     def deduplicate(self, *columns: str, within: DurationLike | None = None) -> Pipeline:
-        """Take rows that come again as one: a row equal to one before it in its key and in ``columns`` is dropped.
+        """Drop duplicates: rows equal to an earlier one in their key and in ``columns``.
 
-        Null equals null, NaN equals NaN. Rows that are dropped are counted, and listed by ``with_dropped()``, as ``duplicate``;
-        nothing else sees them. Without ``within`` a row counts once in each window, whatever the mode, as long as the window is
-        kept. With it a row counts once in all windows, and then the pipeline may say no window at all: it gives its rows as they
-        came, each once.
+        Null equals null, NaN equals NaN. Duplicates are counted, and listed by ``with_dropped()``, as ``duplicate``. Without
+        ``within`` a row counts once in each window, in any mode, as long as the window is stored. With ``within`` it counts once
+        in all windows, and the pipeline may have no window: it then forwards its rows, each once.
 
         Args:
-            columns: the names of the columns by which a row is known, at least one.
-            within: how long a row is remembered, above 0: until the watermark is so far past its event time. A row older than that
-                is dropped as ``out_of_retention``. ``"forever"``: the ids of all rows are kept.
+            columns: the id columns, at least one.
+            within: how long ids are stored, above 0: until the watermark is this far past the event time. An older row is dropped
+                as ``out_of_retention``. ``"forever"``: ids never expire.
 
         Returns:
-            a pipeline. Of one without windows ``df.transform`` gives the columns of ``df`` (and ``dropped`` with
-            ``with_dropped()``); on a script panes without window, their timing UNKNOWN, their key the key columns, or ``columns``
-            where there are none, their values the others.
+            a pipeline. Without windows ``df.transform`` returns the columns of ``df`` (and ``dropped`` with ``with_dropped()``);
+            ``run`` returns panes without window and with timing UNKNOWN; their key is the key columns, or ``columns`` without
+            keys, their values the others.
 
         Raises:
-            OptionError: one of the arguments is wrong.
-            PipelineError: rows are taken back, or are of several inputs; no ``within`` where nothing else forgets them.
+            OptionError: an argument is invalid.
+            PipelineError: rows are retracted, or come from several inputs; ``within`` is missing where ids would never expire.
 
         Example:
             >>> import beamish as bm
@@ -433,8 +431,7 @@ class Pipeline:
         options = read_deduplication(columns, within)
         if self.flow.stage.declared("deduplication") is not None:
             raise PipelineError(
-                f"{options.call}: the pipeline says deduplicate() already; name all columns in one call, or say the second in a stage "
-                "after: first.then(bm.Pipeline().deduplicate(...))"
+                f"{options.call}: the pipeline has deduplicate() already; name all columns in one call, or add a stage: first.then(bm.Pipeline().deduplicate(...))"
             )
         dropped = self.flow.stage.with_dropped
         if len(self.flow.inputs) > 1 or self.flow.stage != WindowStage(WindowOptions(with_dropped=dropped)):
@@ -449,19 +446,19 @@ class Pipeline:
         rows: int | None = None,
         bytes: int | None = None,  # noqa: A002 - what they are
     ) -> Pipeline:
-        """Say how much of its past a key may keep: its latest windows, as long as they are together within each budget.
+        """Set the retention of a key: its latest windows, as far as they fit within each budget.
 
-        After a bundle with rows for a key its windows are looked through from the latest, by end and start, back. The latest stays;
-        the first that is over a budget, and all before it, fall out: they give their last pane, as when they expire, and are
-        forgotten. A row that comes for one of them, or one before them, is dropped as ``out_of_retention``.
+        After a bundle with rows for a key, its windows are checked from the latest, by end and start, backwards. The latest
+        stays; the first that exceeds a budget, and all before it, are evicted: they emit their last pane, as on expiry, and are
+        dropped. A later row for these or earlier windows is dropped as ``out_of_retention``.
 
         Args:
-            windows: so many windows, at least 1; None: no bound.
-            rows: so many rows put into them.
-            bytes: so many bytes of accumulators: numbers and times by their width, text by its length, lists by what is in them.
+            windows: number of windows, at least 1; None: unlimited.
+            rows: number of rows in them.
+            bytes: bytes of accumulators: numbers and times by their width, text by its length, lists by their items.
 
         Raises:
-            OptionError: nothing is said, or no whole number of at least 1.
+            OptionError: no budget, or one that is not a whole number of at least 1.
 
         Example:
             >>> import beamish as bm
@@ -483,17 +480,18 @@ class Pipeline:
         return self._with(retention=Retention(windows, rows, bytes))
 
     def forget_after(self, span: DurationLike) -> Pipeline:
-        """Forget a key in the global window when the watermark is so far past its latest row; else it is kept for ever.
+        """Drop a key from the global window when the watermark is this far past its latest row; otherwise it is stored for ever.
 
-        Its window then closes as at its end: what is in no pane yet comes out as its last pane, an on-time one, and its state goes.
-        A row that comes later begins anew, with pane number 0. What came out stays: nothing takes it back. A trigger that waits for the
-        end, such as ``Never()``, so gives one final pane per key (docs/rules/windows.md#forget-after). A batch forgets nothing.
+        Its window then closes as at its end: rows in no pane yet are emitted in a last, on-time pane, and its state is dropped. A
+        later row starts a new window, with pane number 0. Emitted panes stay: they are not retracted. A trigger that waits for
+        the end, such as ``Never()``, thus emits one final pane per key (docs/rules/windows.md#forget-after). A batch drops no
+        keys.
 
         Args:
             span: a duration above 0, of event time, from the latest event time of the key's rows.
 
         Raises:
-            OptionError: it is none.
+            OptionError: not a positive duration.
 
         Example:
             >>> import beamish as bm
@@ -518,15 +516,15 @@ class Pipeline:
         return self._with(forget_after=positive("forget_after", span))
 
     def having(self, condition: pc.Expression) -> Pipeline:
-        """Let only the panes out that fulfil a condition, and only their retractions; a second call adds to the first.
+        """Emit only the panes that satisfy a condition, and their retractions; a second call adds to the first.
 
-        What is left out changes no numbers and no triggers. A pane that does not fulfil it takes nothing back, unless the
-        pipeline retracts: then the pane before is taken back all the same, if it came out. With a ``suppress``, which comes after
-        it, it is about what that lets through.
+        Filtered panes are still numbered and still count for triggers. A filtered pane does not retract, unless the pipeline is
+        retracting: then the pane before is still retracted, if it was emitted. With a later ``suppress``, the condition applies
+        to the panes that the suppress emits.
 
         Args:
-            condition: an expression of pyarrow's over the output's columns, such as ``pc.field("n") >= 5``, those that
-                ``with_columns`` computes, or ``~pc.field("pane", "is_last")``. Null leaves out.
+            condition: a pyarrow expression over the output columns, such as ``pc.field("n") >= 5``, columns of ``with_columns``,
+                or ``~pc.field("pane", "is_last")``. Null is false.
 
         Raises:
             OptionError: it is no expression, or one that is never true, such as a comparison with null.
@@ -552,14 +550,14 @@ class Pipeline:
         return self._with(having=_both(self.flow.stage.declared("having"), formula))
 
     def with_columns(self, **columns: pc.Expression) -> Pipeline:
-        """Compute columns of what comes out, which a further stage may take as any other value; a second call adds to the first.
+        """Compute columns of the output, which a later stage may use like any other value; a second call adds to the first.
 
         Args:
-            columns: expressions of pyarrow's over the output's columns, by the name of the new one. Their types and rules are
-                pyarrow's: a whole number by a whole number is a whole number, so cast first: ``pc.field("n").cast("double")``.
+            columns: pyarrow expressions over the output columns, by the name of the new column. Types and rules are pyarrow's:
+                integer division yields an integer, so cast first: ``pc.field("n").cast("double")``.
 
         Raises:
-            OptionError: something that is no expression.
+            OptionError: not an expression.
             PipelineError: the stage has no windows.
 
         Example:
@@ -584,20 +582,20 @@ class Pipeline:
     def suppress(
         self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"
     ) -> Pipeline:
-        """Hold the last stage's updates, and let their net change through: ``.then(bm.Suppress(...))``.
+        """Buffer the last stage's updates, and emit their net change: ``.then(bm.Suppress(...))``.
 
         Args:
             until: ``bm.UntilWindowCloses()``: one final pane per key and window; ``bm.UntilTimeLimit(wait, clock=...)``: at
                 most one change per ``wait``.
-            buffer: how much a shard may hold; without it all, in the state store.
-            name: what the checkpoint calls it.
+            buffer: the buffer size of a shard; default: unlimited, in the state store.
+            name: its name in the checkpoint.
 
         Returns:
-            a pipeline of the same rows, fewer and later; a further stage may take them: ``.then(...)``.
+            a pipeline with fewer and later rows; a later stage may take them: ``.then(...)``.
 
         Raises:
-            OptionError: one of the arguments is wrong.
-            PipelineError: the stage lacks something, is suppressed already, or does not go with it.
+            OptionError: an argument is invalid.
+            PipelineError: the stage is incomplete, already suppressed, or cannot be suppressed.
 
         Example:
             >>> import beamish as bm
@@ -620,30 +618,30 @@ class Pipeline:
 
     def _suppressed(self, suppress: Suppress) -> Pipeline:
         stage = self.flow.stage
-        stage.suppressed_by(suppress)  # or it says why not
+        stage.suppressed_by(suppress)  # or it raises the reason
         flow = attrs.evolve(self.flow, stage=Suppressed(stage, suppress))
         if is_complete(flow):
             flow.completed.check()
         return Pipeline(flow)
 
     def from_changelog(self, format: str = "spark") -> Pipeline:  # noqa: A002 - as Spark calls it
-        """Take rows as changes of a table: whole rows that are inserted and deleted. What is deleted is taken back.
+        """Read rows as changes of a table: inserts and deletes of whole rows. Deleted rows are retracted.
 
-        So what is accumulated is, after every bundle, what it would be over the rows that the table holds then. An update is
-        a deletion and an insertion. Say it before ``event_time``, which is a column of the table's rows.
+        After every bundle an accumulation equals that over the current rows of the table. An update is a deletion and an
+        insertion. Call it before ``event_time``, which is a column of the table's rows.
 
         Args:
-            format: what rows look like:
+            format: the format of rows:
 
                 - ``"spark"``, or ``"delta-cdf"``: ``_change_type``: insert, update_preimage, update_postimage, delete;
                 - ``"flink"``: ``op``: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE, or +I, -U, +U, -D;
-                - ``"debezium"``: ``op`` (c, r, u, d), ``before``, ``after``: structs, whose columns are the table's; tombstones, in which all
-                  three are null, are skipped and counted;
-                - ``"diff"``: ``_diff``: how often the row comes, or goes if below 0.
+                - ``"debezium"``: ``op`` (c, r, u, d), ``before``, ``after``: structs, whose columns are the table's; tombstones,
+                in which all three are null, are skipped and counted;
+                - ``"diff"``: ``_diff``: how often the row is inserted, or deleted if below 0.
 
         Raises:
             OptionError: another format.
-            PipelineError: it takes no rows of a source, or they are said to be changes otherwise.
+            PipelineError: its input is not a source, or already has a change format.
 
         Example:
             >>> import beamish as bm
@@ -662,14 +660,14 @@ class Pipeline:
         return self._with_form(FromChangelog(format))
 
     def from_panes(self) -> Pipeline:
-        """Take the rows of a stored table of panes: by ``pane.kind`` a RETRACTION takes back the pane that it repeats.
+        """Read a stored table of panes: a RETRACTION in ``pane.kind`` retracts the pane that it repeats.
 
         Their columns are the keys, ``window_start``, ``window_end``, the values and ``timestamp``, which is usually the event
-        time; dropped rows are left out. To go on with panes in the query that gives them, say ``first.then(second)``. Without it an
-        event time over such a table is refused; to take each of its rows by itself, drop its column ``pane``.
+        time; dropped rows are left out. To process panes in the query that emits them, use ``first.then(second)``. Without this
+        call such a table is rejected; to read it as plain rows, drop its column ``pane``.
 
         Raises:
-            PipelineError: it takes no rows of a source, or they are said to be changes otherwise.
+            PipelineError: its input is not a source, or already has a change format.
 
         Example:
             >>> import beamish as bm
@@ -682,24 +680,24 @@ class Pipeline:
         (first, *others) = self.flow.inputs
         if others or not isinstance(first, Source):
             raise PipelineError(
-                f"{call}: takes the rows of a source; say it of an input: bm.merge(orders=bm.Pipeline().{call}.event_time(...)...)"
+                f"{call}: reads the rows of a source; call it on an input: bm.merge(orders=bm.Pipeline().{call}.event_time(...)...)"
             )
         self.flow.stage.check_form(call)
         if first.form is not None and first.form != form:
-            raise PipelineError(f"{call} after {first.form.call()[1:]}: both say what a row does; say one of them")
+            raise PipelineError(f"{call} after {first.form.call()[1:]}: both define what a row does; use one of them")
         return self._with_input(form=form)
 
     def changes(
         self, *, deleted: str | None = None, sequence_by: str | None = None, window: str | None = None
     ) -> Pipeline:
-        """Take rows as changes of a table that is not beamish's: a row sets what its key (and window) holds, or deletes it.
+        """Read rows as upserts and deletes of a foreign table: a row sets or deletes the value of its key (and window).
 
-        The pipeline says event time and keys, and nothing else; ``.suppress(...)`` then says when changes come out.
+        The pipeline declares event time and keys only; ``.suppress(...)`` then determines when changes are emitted.
 
         Args:
-            deleted: a boolean column: where it is true the row deletes. Null is false.
-            sequence_by: the column by which the newest row is found; without it the event time.
-            window: a column ``struct<start: timestamp, end: timestamp>``, if the table is one of windows.
+            deleted: a boolean column: true for a delete. Null is false.
+            sequence_by: the column that orders the rows of a key; default: the event time.
+            window: a column ``struct<start: timestamp, end: timestamp>``, if the table has windows.
 
         Returns:
             a pipeline whose rows are the key columns, ``window`` (null without one), all other columns but ``deleted``'s,
@@ -707,8 +705,8 @@ class Pipeline:
             (the row's event time).
 
         Raises:
-            OptionError: something that is no name of a column.
-            PipelineError: more is said of the pipeline, or no event time.
+            OptionError: not a column name.
+            PipelineError: the pipeline declares more, or no event time.
 
         Example:
             >>> import beamish as bm
@@ -729,12 +727,11 @@ class Pipeline:
         (first, *others) = self.flow.inputs
         if others or not isinstance(first, Source) or self.flow.stage != WindowStage():
             raise PipelineError(
-                f"{call}: takes rows as they are, so the pipeline before it says event_time and key_by only; leave the rest out"
+                f"{call}: reads input rows, so the pipeline before it may declare event_time and key_by only; leave the rest out"
             )
         if first.form is not None:
             raise PipelineError(
-                f"{call} after {first.form.call()[1:]}: both say what a row does; say changes() of upserts by key, and the other of "
-                "whole rows that come and go"
+                f"{call} after {first.form.call()[1:]}: both define what a row does; use changes() for upserts by key, the other for inserts and deletes of whole rows"
             )
         first.check()
         return Pipeline(attrs.evolve(self.flow, stage=ChangesStage(options)))
@@ -750,33 +747,32 @@ class Pipeline:
         only_updated: bool = False,
         latest_only: bool = False,
     ) -> Pipeline:
-        """Take rows, or the panes of the stage before, as changes of a table, and give its versions (SCD type 2).
+        """Read rows, or the panes of the stage before, as changes of a table, and emit its versions (SCD type 2).
 
-        A row sets what its key holds from its event time on, until the key's next. Changes may come out of order: a
-        version that is no longer so is taken back by a RETRACTION, and what holds now comes, so that live versions of a key
-        never overlap. Of several changes of one key and time one counts: the greatest ``sequence_by`` whenever it came, else
-        the later bundle's; within a bundle a value before a delete, then the greatest values. ``bm.as_of_join`` joins rows
-        with what was valid at their time. The pipeline says ``event_time`` and ``key_by`` and no more (a later stage
-        ``key_by`` only; none: one key).
+        A row sets the value of its key from its event time until the key's next change. Changes may be out of order: an outdated
+        version is retracted and the corrected one emitted, so live versions of a key never overlap. Of several changes of the
+        same key and time one is effective: the greatest ``sequence_by``, else the later bundle's; within a bundle a value before
+        a delete, then the greatest values. ``bm.as_of_join`` joins rows with the version valid at their time. The pipeline
+        declares ``event_time`` and ``key_by`` only (a later stage ``key_by`` only; none: a single key).
 
         Args:
-            history: how far behind the watermark reads of the table are exact, at least 0; further back only each key's
-                latest change is known.
+            history: how far behind the watermark reads of the table are exact, at least 0; further back only each key's latest
+                change is stored.
             values: the columns of a version; None: all but the keys, the event time, ``deleted`` and ``sequence_by``.
-            deleted: a boolean column: where it is true the row deletes. Null is false.
-            sequence_by: the column that orders changes of one key and time; null is the least.
+            deleted: a boolean column: true for a delete. Null is false.
+            sequence_by: the column that orders changes of the same key and time; null is the least.
             allowed_lateness: how far behind the watermark a change may be, at most ``history``; None: that.
-            only_updated: a change equal in all values to the version before begins none.
-            latest_only: show latest versions only: one that ends is taken back, and does not come again with its end.
+            only_updated: ignore a change equal in all values to the current version.
+            latest_only: emit latest versions only: one that ends is retracted, and not emitted again with its end.
 
         Returns:
             a pipeline whose rows are the key columns, the values, ``valid_from``, ``valid_to`` (null: still valid), ``window``
-            (null), ``pane`` (LATE if a change of the key came behind the watermark, else ON_TIME), ``timestamp``
+            (null), ``pane`` (LATE if a change of the key was behind the watermark, else ON_TIME), ``timestamp``
             (``valid_from``).
 
         Raises:
-            OptionError: one of the arguments is wrong.
-            PipelineError: the lateness is above the history, or more is said of the pipeline.
+            OptionError: an argument is invalid.
+            PipelineError: the lateness is above the history, or the pipeline declares more.
 
         Example:
             >>> import beamish as bm
@@ -800,8 +796,7 @@ class Pipeline:
         )
         if len(self.flow.inputs) > 1 or not only_takes(self.flow):
             raise PipelineError(
-                f"versions({options.arguments}): takes rows as they are, so the pipeline before it says event_time, key_by and where "
-                "only; leave the rest out, or say it of a stage before: first.then(bm.Pipeline().key_by(...).versions(...))"
+                f"versions({options.arguments}): reads input rows, so the pipeline before it may declare event_time, key_by and where only; leave the rest out, or add a stage: first.then(bm.Pipeline().key_by(...).versions(...))"
             )
         flow = Flow(VersionsStage(options), (taken_by(self.flow),))
         if is_complete(flow):
@@ -809,7 +804,7 @@ class Pipeline:
         return Pipeline(flow)
 
     def topic_config(self) -> dict[str, str]:
-        """The settings of a compacted Kafka topic from which the changes of this table can be read again.
+        """The settings of a compacted Kafka topic from which this table can be restored.
 
         Returns:
             ``cleanup.policy``, and in ``min.compaction.lag.ms`` the history and 24 hours.
@@ -825,23 +820,23 @@ class Pipeline:
         options = self.flow.stage.declared("versions")
         if options is None:
             raise PipelineError(
-                "topic_config(): the last stage keeps no table; ask it of a pipeline that ends in .versions(...)"
+                "topic_config(): the last stage is not a versioned table; call it on a pipeline that ends in .versions(...)"
             )
         return compacted_topic(options.history.us)
 
     def then(self, stage: Pipeline | Suppress) -> Pipeline:
-        """Chain a stage that takes this one's panes as its rows; or hold this one's updates, by a ``bm.Suppress``.
+        """Chain a stage that takes this one's panes as rows; or suppress this one's updates, by a ``bm.Suppress``.
 
-        A stage without a window of its own keeps the panes' windows, one with a window puts each pane where its
-        timestamp falls. Panes of a stage that retracts take their predecessors back in the next, so that totals
-        downstream are right after every bundle. Late panes are judged by the stage's own allowed lateness.
+        A stage without a window of its own keeps the panes' windows; otherwise each pane is windowed by its timestamp. If a stage
+        retracts, panes replace their predecessors in the next one, so downstream totals are correct after every bundle. The
+        stage's own allowed lateness applies to late panes.
 
         Args:
             stage: a pipeline without event time, of one stage or several; or a ``bm.Suppress`` (see ``suppress``).
 
         Raises:
-            PipelineError: it is no pipeline, has an event time or several inputs, or cannot take these panes; or this
-                one lacks something, or is ``with_dropped()``.
+            PipelineError: not a pipeline, has an event time or several inputs, or cannot take these panes; or this one is
+                incomplete, or is ``with_dropped()``.
 
         Example:
             >>> import beamish as bm
@@ -882,16 +877,16 @@ class Pipeline:
         """Run a script in process, without Spark.
 
         Args:
-            test_stream: the script; of a merge each bundle says its input.
-            initial: rows that a versioned table begins with, before the first event; of several tables by the name of
-                their input. None of them is late, and their versions count as shown.
+            test_stream: the script; for a merge each bundle names its input.
+            initial: initial rows of a versioned table, before the first event; for several tables by the name of their input.
+                None of them is late, and their versions count as emitted.
 
         Returns:
-            panes, retractions and, with ``with_dropped``, dropped rows of the last stage, in the order in which they
-            come out: a list of ``bm.Pane``, which a notebook shows as a table.
+            panes, retractions and, with ``with_dropped``, dropped rows of the last stage, in the order of emission: a list of
+            ``bm.Pane``, shown in a notebook as a table.
 
         Raises:
-            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
         """
         if not isinstance(test_stream, TestStream):
             raise ScriptError(
@@ -908,23 +903,23 @@ class Pipeline:
         stage: int | None = None,
         initial: Any = None,
     ) -> str:
-        """Why a window has not fired after a script, in words: what it waits for, and how far that is; of a query see ``bm.inspect``.
+        """Why a window has not fired after a script: what it waits for, and how long; for a query see ``bm.inspect``.
 
         Args:
             test_stream: the script.
-            key: only windows of keys with these values in these columns (a dict; of the only key column its value).
-            window: only the one that starts then, or those that hold that time (seconds since the epoch or an aware datetime; of windows
-                of rows a number), or that overlap a span (start, end).
-            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
-            initial: rows that a versioned table begins with, as ``run`` takes them.
+            key: only windows of keys with these values in these columns (a dict; for a single key column its value).
+            window: only the one that starts at, or those that contain, a time (seconds since the epoch or an aware datetime; for
+                count windows a number), or that overlap a span (start, end).
+            stage: the number of the stage in ``explain``, if several have windows; 1: the first.
+            initial: initial rows of a versioned table, as for ``run``.
 
         Returns:
-            a paragraph for each window that is meant (of many for the first of them), or for the one that is not there.
+            a paragraph for each selected window (for many the first ones), or for a missing one.
 
         Raises:
-            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong; no stage has windows, or several
-                and none is named.
-            OptionError: there is no such key column, or the window is not one.
+            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid; no stage has windows, or
+                several have and ``stage`` is missing.
+            OptionError: no such key column, or an invalid window.
 
         Example:
             >>> import beamish as bm
@@ -937,12 +932,12 @@ class Pipeline:
             ... )
             >>> script = bm.testing.TestStream().add([{"ts": 1}]).advance_watermark_to(45)
             >>> print(plays.why(script, window=0).partition(" Its rule")[0])
-            The window [1970-01-01 00:00:00, 00:01:00) is open. No pane came out of it yet; 1 row is in no pane yet. A pane would hold plays=1 now. It waits for the watermark to pass its end, 1970-01-01 00:01:00: 15 seconds to go.
+            The window [1970-01-01 00:00:00, 00:01:00) is open. No pane came out of it yet; 1 row is in no pane yet. A pane would
+            hold plays=1 now. It waits for the watermark to pass its end, 1970-01-01 00:01:00: 15 seconds to go.
         """
         if not isinstance(test_stream, TestStream):
             raise ScriptError(
-                f"why({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}]); of a query ask "
-                "bm.inspect(spark, checkpoint).why(...)"
+                f"why({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}]); for a query use bm.inspect(spark, checkpoint).why(...)"
             )
         stages = ScriptStages.after(self.flow.completed, test_stream.events, initial)
         return stages.why(key=key, window=window, stage=stage)
@@ -959,18 +954,19 @@ class Pipeline:
         batch: int | None = None,
         initial: Any = None,
     ) -> ScriptState | CheckpointState:
-        """What it keeps after a script, or in the checkpoint of a query, to be asked.
+        """The state after a script, or in the checkpoint of a query, for lookups.
 
         Args:
             of: a script, or the session that reads the checkpoint.
             checkpoint: the query's checkpoint folder.
-            batch: the number of the batch after which it is read; None: the last one.
-            initial: of a script, rows that a versioned table began with, as ``run`` takes them.
+            batch: read the state after this batch; None: the last one.
+            initial: for a script, initial rows of a versioned table, as for ``run``.
 
         Returns:
-            a value that answers with a list, or of a checkpoint with a DataFrame: ``windows(start, end, key=...)``: the windows
-            (of rows too) that it keeps (``bm.KeptWindow``); ``rows(start, end, key=..., of=...)``: the rows in them (``bm.KeptRow``); ``held()``: what its suppresses hold (``bm.Held``); ``versions(as_of=...)``: what
-            its versioned table holds (``bm.StoredVersion``).
+            a value with methods that return a list, or for a checkpoint a DataFrame: ``windows(start, end, key=...)``: the stored
+            windows, count windows too (``bm.KeptWindow``); ``rows(start, end, key=..., of=...)``: the rows in them
+            (``bm.KeptRow``); ``held()``: the buffers of its suppresses (``bm.Held``); ``versions(as_of=...)``: the versions of
+            its versioned table (``bm.StoredVersion``).
 
         Raises:
             PipelineError: a session without a checkpoint or with ``initial``, or a script with a checkpoint.
@@ -1005,7 +1001,7 @@ class Pipeline:
             )
         if initial is not None:
             raise PipelineError(
-                "state(spark, checkpoint, initial=...): what a table began with is in the checkpoint; leave it out"
+                "state(spark, checkpoint, initial=...): initial rows of a table are in the checkpoint; leave it out"
             )
         return CheckpointState(self.flow.completed, of, checkpoint, batch)
 
@@ -1024,28 +1020,26 @@ class Pipeline:
 
         Args:
             df: has the event time, key and value columns. A pipeline without event time takes the panes of another.
-            initial: a batch DataFrame of changes that a versioned table begins with (of several tables by the name of their
-                input): what a new checkpoint takes in before its first batch. None of them is late.
-            shards: number of parts that the keys' state is cut into, at least 1; default
-                ``spark.sql.shuffle.partitions``. It is fixed with the checkpoint.
-            schema: the columns of ``df``, ``"ts timestamp, team string"`` or a ``StructType`` (of a merge a dict by input). With it,
-                ``shards`` and ``streaming``, Spark is asked and told nothing, as the query functions of declarative pipelines
-                want it; call ``bm.register(spark)`` before, outside of them.
+            initial: a batch DataFrame of initial changes of a versioned table (for several tables by the name of their input),
+                loaded into a new checkpoint before its first batch. None of them is late.
+            shards: number of state partitions, at least 1; default ``spark.sql.shuffle.partitions``. Fixed for the life of the checkpoint.
+            schema: the columns of ``df``, ``"ts timestamp, team string"`` or a ``StructType`` (for a merge a dict by input). With
+                it, ``shards`` and ``streaming``, no Spark call is made, as required in query functions of declarative pipelines;
+                call ``bm.register(spark)`` before, outside of them.
             streaming: with ``schema``, whether ``df`` is a stream.
-            checkpoint: the folder that the query will have as ``checkpointLocation``. If it has a query already that may not go on with
-                this pipeline, that is said here, before anything is written (``bm.check_upgrade``); None: the first batch says it.
-            inputs: of a merge, in place of ``df``: a DataFrame for each source, by its name, all streaming or all batch.
+            checkpoint: the query's ``checkpointLocation``. If it has an earlier query that cannot continue with this pipeline,
+                raise here, before anything is written (``bm.check_upgrade``); None: the first batch fails.
+            inputs: for a merge, in place of ``df``: a DataFrame for each source, by name, all streaming or all batch.
 
         Returns:
-            the key columns (of a merge by the first input's names), ``window struct<start, end>``, one column per
+            the key columns (for a merge by the first input's names), ``window struct<start, end>``, one column per
             accumulation, ``pane struct<kind, timing, index, on_time_index, is_first, is_last, change,
-            sequence, watermark>``, ``timestamp``; with ``with_dropped`` also ``dropped`` (reason, late_by, row; of a merge a row is a
-            struct of one struct per input; only that of the row's own input is not null).
+            sequence, watermark>``, ``timestamp``; with ``with_dropped`` also ``dropped`` (reason, late_by, row; for a merge a row
+            is a struct of one struct per input, of which only the row's own is not null).
 
         Raises:
-            PipelineError, ColumnError, SparkSetupError: the pipeline, its columns or the session is wrong, or a source
-                has no DataFrame.
-            StateError: the query of ``checkpoint`` may not go on with it.
+            PipelineError, ColumnError, SparkSetupError: the pipeline, its columns or the session is invalid, or a source has no DataFrame.
+            StateError: the query of ``checkpoint`` cannot continue with it.
         """
         from beamish.spark import apply
         from beamish.spark.rows.given import Told
@@ -1053,11 +1047,11 @@ class Pipeline:
         told = Told.read(schema, shards, streaming)
         if told is not None and initial is not None:
             raise PipelineError(
-                "apply(initial=..., schema=...): a table's beginning must be asked about; leave out one of the two"
+                "apply(initial=..., schema=...): initial rows need Spark calls; leave out one of the two"
             )
         if told is not None and checkpoint is not None:
             raise PipelineError(
-                "apply(checkpoint=..., schema=...): a checkpoint must be read; leave out one of the two"
+                "apply(checkpoint=..., schema=...): reading a checkpoint needs Spark calls; leave out one of the two"
             )
         applied = apply(self.flow.completed, df, inputs, shards, initial=initial, told=told)
         if checkpoint is not None:
@@ -1067,14 +1061,14 @@ class Pipeline:
     __call__ = apply
 
     def explain(self, df: DataFrame | None = None, **inputs: DataFrame) -> str:
-        """What will happen, in words, stage by stage: clocks, watermark, what is late, what is retracted, state.
+        """Explain the pipeline, stage by stage: clocks, watermark, late rows, retractions, state.
 
         Args:
             df: the DataFrame it would be applied to, for its column types; optional.
-            inputs: of a merge, in place of ``df``.
+            inputs: for a merge, in place of ``df``.
 
         Returns:
-            text, a block per stage; with DataFrames also the columns' types, the state and the number of shards.
+            text, a block per stage; with DataFrames also column types, the state and the number of shards.
 
         Raises:
             PipelineError, ColumnError: the pipeline or its columns are wrong.
@@ -1103,18 +1097,18 @@ def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
 
 
 def is_complete(flow: Flow) -> bool:
-    """Whether the pipeline is more than one that is still being put together."""
+    """Whether the pipeline is complete, not under construction."""
     has_time = (source.event_time is not None or taker.stage.counts_rows for source, taker, _ in flow.leaves)
     return all(has_time) and all(below.stage.is_complete for below in flow.flows)
 
 
 def only_takes(flow: Flow) -> bool:
-    """Whether a pipeline of one stage says which rows it takes (``where``) and by which keys, and nothing of its windows."""
+    """Whether a single-stage pipeline declares a condition (``where``) and keys, but no windows."""
     return flow.stage == WindowStage(WindowOptions(where=flow.stage.declared("where")))
 
 
 def taken_by(flow: Flow) -> Input:
-    """What such a pipeline takes, as an input of another stage."""
+    """Its input, as an input of another stage."""
     return attrs.evolve(flow.inputs[0], where=flow.stage.declared("where"))
 
 
@@ -1139,5 +1133,5 @@ def _repr_of_input(taken: Input, *, keyed: bool = True) -> str:
 
 
 def _takes_call(panes: Panes) -> str:
-    """The calls that say which panes a stage takes, and by which keys."""
+    """The calls that declare a stage's condition and keys."""
     return key_by_call(panes.keys or ()) + where_call(panes.where)

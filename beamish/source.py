@@ -1,4 +1,4 @@
-"""A source: the rows that come in, as far as a pipeline says what they are."""
+"""A source: the input rows, as declared by a pipeline."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _T = TypeVar("_T")
 
 @attrs.frozen
 class Source:
-    """Rows from outside: a leaf of a flow.
+    """External rows: a leaf of a flow.
 
     Attributes:
-        event_time: the column that holds a row's event time; None where nothing was declared.
-        watermark: how the watermark follows it.
-        keys: by which columns the stage that takes the rows groups them.
-        name: what the rows are called in a script and where DataFrames are named; None where there is one source only.
-        is_waited_for: whether its watermark counts for the stage that takes it.
-        form: how its rows say what they do; None: each is a row.
-        where: which of its rows are taken, where it is an input of a merge or join, or a table's changes; None: all.
+        event_time: the event-time column; None: not declared.
+        watermark: its policy.
+        keys: the grouping columns of the consuming stage.
+        name: its name in scripts and for DataFrames; None for a single source.
+        is_waited_for: whether its watermark counts for the consuming stage.
+        form: its change format; None: inserts only.
+        where: its condition, as an input of a merge or join, or a table's changes; None: all.
     """
 
     event_time: Any = None
@@ -43,11 +43,11 @@ class Source:
 
     @property
     def gives_panes(self) -> bool:
-        """Whether its rows are panes that some query gave."""
+        """Whether its rows are the panes of a query."""
         return False
 
     def untimed(self) -> Source:
-        """The same, and if it says no event time its rows have none: a stage takes it that needs none."""
+        """The same, without an event time if it declares none and its stage needs none."""
         if self.event_time is not None:
             return self
         return attrs.evolve(self, event_time=NO_EVENT_TIME, watermark=NoWatermark())
@@ -56,18 +56,18 @@ class Source:
         """Check that it is complete.
 
         Raises:
-            PipelineError: it has no event time.
+            PipelineError: the event time is missing.
         """
         if self.event_time is None or self.watermark is None:
             of = "" if self.name is None else f" of {self.name}"
             raise PipelineError(
-                f"no event time{of}: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds')); without a watermark "
+                f"no event time{of}: add .event_time(column, bm.BoundedOutOfOrderness('30 seconds')); without a watermark "
                 "no window would ever close"
             )
 
     @property
     def relation(self) -> Relation:
-        """What a stage takes of it, as far as it is known without data."""
+        """Its relation as an input, as far as known without data."""
         watermarks = () if self.watermark is None else (self.watermark,)
         return Relation(
             self.keys,
@@ -79,15 +79,15 @@ class Source:
         )
 
     def without_retractions(self) -> Source:
-        """The same if it is known that it holds no retractions."""
+        """The same if it is known to have no retractions."""
         return self
 
     def calls(self) -> str:
-        """The calls on a pipeline that declare it."""
+        """The pipeline calls that declare it."""
         times = "" if self.event_time is None else f".event_time({self.event_time!r}, {self.watermark!r})"
         return ("" if self.form is None else self.form.call()) + times + key_by_call(self.keys) + where_call(self.where)
 
-    # As an input of a flow (flow.py): it is the only leaf below itself, and has no stages.
+    # As an input of a flow (flow.py): it is its own only leaf, and has no stages.
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -101,15 +101,15 @@ class Source:
 
     @property
     def final(self) -> Source:
-        """What a batch needs of it."""
+        """Its requirements on a batch."""
         return self
 
     def named(self, name: str) -> Source:
-        """The same under a name."""
+        """The same under another name."""
         return attrs.evolve(self, name=name)
 
     def on_sources(self, change: Callable[[Source], _T]) -> _T:
-        """What it is changed to."""
+        """Its replacement."""
         return change(self)
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[Source, pa.Schema]:
@@ -119,12 +119,12 @@ class Source:
 
 @attrs.frozen
 class StoredPanes(Source):
-    """The panes that some query gave, as a leaf: no more is known of its stage than their columns.
+    """The panes of a query, as a leaf: only their columns are known.
 
-    So they may hold retractions, and the watermark is whatever the runner says.
+    They may have retractions, and the watermark comes from the runner.
 
     Attributes:
-        retracts: whether they may hold retractions.
+        retracts: whether they may have retractions.
     """
 
     retracts: bool = True
@@ -153,10 +153,10 @@ class StoredPanes(Source):
 
 
 def key_by_call(keys: tuple[Any, ...]) -> str:
-    """The call on a pipeline that declares keys; none where there are none."""
+    """The call that declares keys; empty if there are none."""
     return f".key_by({', '.join(map(repr, keys))})" if keys else ""
 
 
 def where_call(where: Formula | None) -> str:
-    """The call on a pipeline that declares a condition; none where there is none."""
+    """The call that declares a condition; empty if there is none."""
     return "" if where is None else f".where({where!r})"

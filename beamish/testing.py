@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Runnable(Protocol):
-    """A pipeline, as far as a script needs to know it."""
+    """A pipeline, as needed by a script."""
 
     @property
     def flow(self) -> Flow: ...
@@ -32,12 +32,12 @@ class Runnable(Protocol):
 
 @attrs.frozen
 class TestStream:
-    """A script: bundles of rows, moves of the watermark and the clock, and steps of all three. Each call gives a new script.
+    """A script: bundles of rows, watermark and clock updates, and steps of all three. Each call returns a new script.
 
-    Each call is a step of the pipeline; ``step`` says the whole of one, as a micro-batch is
-    (docs/rules/time.md#steps-and-clocks). Times are seconds since the epoch or aware datetimes. The watermark is what the
-    script says, whatever the pipeline's policy (but for ProcessingTimeLag and idle_timeout, which follow the script's
-    clock). The end of the script is not the end of time: say ``advance_watermark_to_infinity()``.
+    Each call is a step of the pipeline; ``step`` is a complete one, like a micro-batch (docs/rules/time.md#steps-and-clocks).
+    Times are seconds since the epoch or aware datetimes. The script sets the watermark, whatever the pipeline's policy (except
+    for ProcessingTimeLag and idle_timeout, which follow the script's clock). The end of the script is not the end of time: add
+    ``advance_watermark_to_infinity()``.
 
     Example:
         >>> script = TestStream().add([{"ts": 1, "score": 3}]).advance_watermark_to(10)
@@ -54,19 +54,19 @@ class TestStream:
 
         Args:
             rows: the rows.
-            input: whose they are, of a merge.
+            input: in a merge, their input.
 
         Raises:
-            ScriptError: something that is no dict.
+            ScriptError: a row is not a dict.
         """
         return self._then(Bundle(_bundle("add", rows), input))
 
     def advance_watermark_to(self, time: float | datetime, *, input: str | None = None) -> TestStream:  # noqa: A002
-        """The watermark advances.
+        """Advance the watermark.
 
         Args:
-            time: where to.
-            input: whose watermark, of a merge; None: those of all inputs.
+            time: the new watermark.
+            input: in a merge, the input; None: all inputs.
 
         Raises:
             ScriptError: it would go back.
@@ -74,11 +74,11 @@ class TestStream:
         return self._then(WatermarkTo(_watermark_us("advance_watermark_to", time), input))
 
     def advance_watermark_to_infinity(self, *, input: str | None = None) -> TestStream:  # noqa: A002
-        """No row will come any more (of one input, or of all): every window ends and expires."""
+        """Advance the watermark (of one input, or of all) to the end of time: every window ends and expires."""
         return self._then(WatermarkTo(END_OF_TIME_US, input))
 
     def advance_processing_time_to(self, time: float | datetime) -> TestStream:
-        """The clock advances to a time.
+        """Advance the clock to a time.
 
         Raises:
             ScriptError: it would go back.
@@ -86,7 +86,7 @@ class TestStream:
         return self._then(ClockTo(instant_us("advance_processing_time_to", time)))
 
     def advance_processing_time_by(self, delay: DurationLike) -> TestStream:
-        """The clock advances by a duration.
+        """Advance the clock by a duration.
 
         Raises:
             ScriptError: it would go back.
@@ -101,19 +101,19 @@ class TestStream:
         clock: float | datetime | None = None,
         input: str | None = None,  # noqa: A002
     ) -> TestStream:
-        """One whole micro-batch: the watermark advances, then the clock, then rows arrive (docs/rules/time.md#steps-and-clocks).
+        """Run one micro-batch: the watermark advances, then the clock, then rows arrive (docs/rules/time.md#steps-and-clocks).
 
         Args:
             rows: dicts of column to value.
-            watermark: where it advances to; ``math.inf``: the end of time; None: nowhere.
-            clock: the time the clock advances to; None: it stays.
-            input: of a merge, whose the rows and the watermark are; None: the watermarks of all inputs, without rows.
+            watermark: the new watermark; ``math.inf``: the end of time; None: unchanged.
+            clock: the new clock; None: unchanged.
+            input: in a merge, the input of the rows and the watermark; None: the watermarks of all inputs, without rows.
 
         Raises:
-            ScriptError: a time would go back, or a row is no dict.
+            ScriptError: a time would go back, or a row is not a dict.
 
         Example:
-            The watermark goes first, so a row of the micro-batch in which its window ends is late:
+            The watermark advances first, so a row of the micro-batch in which its window ends is late:
 
             >>> import beamish as bm
             >>> from beamish.accumulations import Count
@@ -136,7 +136,7 @@ class TestStream:
         return max((step.clock_us for step in map(as_step, self.events) if step.clock_us is not None), default=0)
 
     def _last_watermark_us(self, of: str | None) -> int | None:
-        """The watermark of an input, or the greatest of all; None: there is none."""
+        """The watermark of an input, or the greatest of all, or None."""
         steps = [step for step in map(as_step, self.events) if of == step.input or None in (of, step.input)]
         return max((step.watermark_us for step in steps if step.watermark_us is not None), default=None)
 
@@ -153,14 +153,14 @@ class TestStream:
         return attrs.evolve(self, events=(*self.events, event))
 
     def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
-        """Run the script in process; gives each event with what came out at it, as a list of pairs (in a notebook: a table).
+        """Run the script in process; returns each event with its output, as a list of pairs (in a notebook: a table).
 
         Args:
-            pipeline: what is run.
-            initial: rows that a versioned table begins with; of several by the name of their input.
+            pipeline: the pipeline to run.
+            initial: initial rows of a versioned table; for several tables by the name of their input.
 
         Raises:
-            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
 
         Example:
             >>> import beamish as bm
@@ -194,14 +194,14 @@ class TestStream:
 
         Args:
             spark: the session.
-            pipeline: what is run.
-            shards, partitions, restart_after, heartbeats, checkpoint, initial: as of ``trace_on_spark``.
+            pipeline: the pipeline to run.
+            shards, partitions, restart_after, heartbeats, checkpoint, initial: as for ``trace_on_spark``.
 
         Returns:
-            the same list as ``pipeline.run(self)`` gives, key by key.
+            the same list as ``pipeline.run(self)``, key by key.
 
         Raises:
-            ScriptError: no session or no pipeline, or a watermark that is not a whole number of milliseconds above 0.
+            ScriptError: not a session or pipeline, or a watermark that is not a whole number of milliseconds above 0.
         """
         trace = self.trace_on_spark(
             spark,
@@ -227,20 +227,20 @@ class TestStream:
         checkpoint: str | Path | None = None,
         initial: Any = None,
     ) -> list[tuple[Event, list[Pane]]]:
-        """Run the script as real micro-batches; gives each event with what came out at it.
+        """Run the script as real micro-batches; returns each event with its output.
 
         Args:
             spark: the session.
-            pipeline: what is run.
+            pipeline: the pipeline to run.
             shards: number of shards of each stage, at least 1; None: one per partition.
             partitions: of the shuffle, at least 1.
             restart_after: numbers of events, from 0, after which the query is stopped and restarted from its checkpoint.
-            heartbeats: whether every shard is called in every batch; None: where the pipeline needs the clock.
-            checkpoint: a folder that the run is kept in, and goes on from; None: a temporary one.
-            initial: as of ``trace``.
+            heartbeats: whether every shard is called in every batch; None: if the pipeline needs the clock.
+            checkpoint: a folder for the run, which continues an existing one; None: a temporary one.
+            initial: as for ``trace``.
 
         Raises:
-            ScriptError: no session or no pipeline, or a watermark that is not a whole number of milliseconds above 0.
+            ScriptError: not a session or pipeline, or a watermark that is not a whole number of milliseconds above 0.
         """
         from beamish.spark.scripted import trace_on_spark
 
@@ -292,5 +292,5 @@ def _watermark_us(where: str, time: float | datetime) -> int:
 def _check_moves_on(what: str, last_us: int | None, us: int) -> None:
     if last_us is not None and us < last_us:
         raise ScriptError(
-            f"the {what} would go back from {last_us / 1e6} to {us / 1e6} seconds; time in a script moves on"
+            f"the {what} would go back from {last_us / 1e6} to {us / 1e6} seconds; time in a script must not go back"
         )

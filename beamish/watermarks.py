@@ -1,8 +1,7 @@
-"""Watermarks: how far event time has come, and so what is late.
+"""Watermark policies: the progress of event time, which decides which rows are late.
 
-A policy answers what others would ask its class for: which column of the rows moves the watermark,
-how far it trails, whether the clock is needed. And it advances itself: where the watermark stands after a step is the
-policy's own rule (docs/rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag).
+A policy defines which column moves the watermark, how far it trails, and whether the clock is needed. It also advances the
+watermark in a step (docs/rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from beamish.errors import OptionError
 from beamish.instants import END_OF_TIME_US
 
 NO_WATERMARK_US = -(2**63)
-"""The watermark before there is one: less than every time."""
+"""No watermark yet: less than every time."""
 
 
 def known_us(watermark_us: int) -> int | None:
@@ -27,14 +26,14 @@ def known_us(watermark_us: int) -> int | None:
 
 @attrs.define
 class Progress:
-    """How far a watermark has come, in microseconds since the epoch.
+    """The progress of a watermark, in microseconds since the epoch.
 
     Attributes:
-        watermark_us: the watermark rows are judged by; never goes back.
-        source_us: what its source (Spark, a script, the stage before) says it is; the watermark is past it only where the
-            policy moves it with the clock.
+        watermark_us: the watermark, which decides which rows are late; never goes back.
+        source_us: the watermark of its source (Spark, a script, the stage before); the watermark is ahead of it only if the
+            policy advances it with the clock.
         risen_at_us: the clock of the step in which ``source_us`` last rose.
-        latest_us: the latest event time of its rows that came to the shard, where there are several inputs; for whoever asks, nothing depends on it.
+        latest_us: the latest event time of its rows in the shard, if there are several inputs; informational.
     """
 
     watermark_us: int = NO_WATERMARK_US
@@ -43,15 +42,15 @@ class Progress:
     latest_us: int = NO_WATERMARK_US
 
     def rise(self, watermark_us: int) -> None:
-        """The watermark is at least this."""
+        """Raise the watermark to at least this."""
         self.watermark_us = max(self.watermark_us, watermark_us)
 
 
 @attrs.frozen
 class Watermark:
-    """Base of the watermark policies, and the policy of a stage that is handed its watermark by the stage before.
+    """Base of the watermark policies, and the policy of a stage whose watermark is forwarded by the stage before.
 
-    Not for subclassing by users, since Spark moves the watermark.
+    Not for subclassing by users, since Spark advances the watermark.
     """
 
     @property
@@ -61,12 +60,12 @@ class Watermark:
 
     @property
     def moved_by_rows(self) -> bool:
-        """Whether rows, or a script in their place, move the watermark; else only the clock does."""
+        """Whether rows, or a script in their place, move the watermark; otherwise only the clock does."""
         return True
 
     @property
     def delay(self) -> Duration:
-        """How far the watermark trails the greatest value of the followed column."""
+        """How far the watermark trails the maximum of the followed column."""
         return Duration(0)
 
     @property
@@ -76,7 +75,7 @@ class Watermark:
 
     @property
     def idle_timeout(self) -> Duration | None:
-        """After how long without a move the watermark goes on with the clock; None: never."""
+        """After how long without a move the watermark advances with the clock; None: never."""
         return None
 
     @property
@@ -85,26 +84,26 @@ class Watermark:
         return None
 
     def followed_column(self, event_time: Any) -> Any:
-        """The column whose greatest value moves the watermark, given that of the event times; None: no column does."""
+        """The column whose maximum moves the watermark, given the event-time column; None: no column does."""
         return None
 
     def describe(self) -> str:
-        """What the watermark is, in words."""
+        """A description of the watermark."""
         return "that of the stage before"
 
     def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
-        """Move ``progress`` on by one step.
+        """Advance ``progress`` by one step.
 
         Args:
-            progress: is changed.
-            source_us: what the source says the watermark is; None, or not above what it was before: it does not rise.
-            clock_us: the clock after the step; None, or what would go back: the step does not move it.
+            progress: is modified.
+            source_us: the watermark of the source; None, or not above the earlier one: it does not rise.
+            clock_us: the clock after the step; None, or an earlier one: unchanged.
             clock_before_us: the clock before the step.
         """
         self._take_over(progress, source_us, _clock_after(clock_us, clock_before_us))
 
     def _take_over(self, progress: Progress, source_us: int | None, clock_us: int) -> bool:
-        """Rise to the source's watermark; gives whether that rose."""
+        """Raise it to the source's watermark; returns whether that rose."""
         if source_us is None or source_us <= progress.source_us:
             return False
         progress.source_us, progress.risen_at_us = source_us, clock_us
@@ -121,11 +120,11 @@ class BoundedOutOfOrderness(Watermark):
     """The watermark trails the greatest event time seen by ``delay`` (Spark's ``withWatermark``).
 
     Args:
-        delay: how far out of order rows may come and still be on time; at least 0.
+        delay: how far out of order rows may be and still be on time; at least 0.
         max_future: rows later than the batch's clock by more than this do not move the watermark (they are
-            windowed as usual), so that one future-dated row does not make all true rows late; None: all count.
-        idle_timeout: when no row has moved the watermark for so long on the clock, it moves on with the
-            clock, so that the last windows close without new data (docs/rules/time.md#idle-timeout); None: it waits.
+            windowed as usual), so that one future-dated row does not make all others late; None: all do.
+        idle_timeout: when no row has moved the watermark for this long on the clock, it advances with the clock, so that the last
+            windows close without new data (docs/rules/time.md#idle-timeout); None: it waits.
 
     Raises:
         OptionError: a negative delay, or a max_future or idle_timeout that is not above 0.
@@ -142,10 +141,10 @@ class BoundedOutOfOrderness(Watermark):
 
     def __attrs_post_init__(self) -> None:
         check_span(
-            "BoundedOutOfOrderness(delay)", self.delay, "the watermark trails by so much, and windows end so late"
+            "BoundedOutOfOrderness(delay)", self.delay, "the watermark trails by this much, and windows end as late"
         )
         if self.idle_timeout is not None:
-            check_span("BoundedOutOfOrderness(idle_timeout)", self.idle_timeout, "a quiet stream waits for so long")
+            check_span("BoundedOutOfOrderness(idle_timeout)", self.idle_timeout, "an idle stream waits for this long")
 
     @property
     def needs_clock(self) -> bool:
@@ -172,7 +171,7 @@ class BoundedOutOfOrderness(Watermark):
             self._idle(progress, clock_before_us)
 
     def _idle(self, progress: Progress, clock_before_us: int) -> None:
-        # One step late on purpose: rows of the step before have had their chance to move the watermark
+        # One step late on purpose: rows of the previous step may still move the watermark
         # (docs/rules/time.md#idle-timeout).
         quiet_us = clock_before_us - progress.risen_at_us
         if self.idle_timeout is None or progress.source_us == NO_WATERMARK_US or quiet_us < self.idle_timeout.us:
@@ -182,7 +181,7 @@ class BoundedOutOfOrderness(Watermark):
 
 @attrs.frozen
 class NoWatermark(Watermark):
-    """There is none until the end of time: rows have no event time."""
+    """No watermark until the end of time: rows have no event time."""
 
     def describe(self) -> str:
         return "none: rows have no event time, so nothing waits for it"
@@ -190,7 +189,7 @@ class NoWatermark(Watermark):
 
 @attrs.frozen
 class ProcessingTimeLag(Watermark):
-    """The watermark is the batch's clock less ``lag``, whatever rows come.
+    """The watermark is the batch's clock less ``lag``, independent of rows.
 
     Args:
         lag: a duration of at least 0.
@@ -202,7 +201,7 @@ class ProcessingTimeLag(Watermark):
     lag: Duration = attrs.field(converter=read_not_negative)
 
     def __attrs_post_init__(self) -> None:
-        check_span("ProcessingTimeLag(lag)", self.lag, "the watermark trails by so much, and windows end so late")
+        check_span("ProcessingTimeLag(lag)", self.lag, "the watermark trails by this much, and windows end as late")
 
     @property
     def needs_clock(self) -> bool:
@@ -224,13 +223,13 @@ class ProcessingTimeLag(Watermark):
 
 @attrs.frozen
 class Punctuated(Watermark):
-    """Rows carry the watermark in a column; it is the greatest one seen.
+    """Rows carry the watermark in a column; the watermark is its maximum so far.
 
     Args:
-        column: the name of a timestamp column; a null moves nothing.
+        column: the name of a timestamp column; nulls are ignored.
 
     Raises:
-        OptionError: it is no name.
+        OptionError: not a name.
     """
 
     column: str = attrs.field()
@@ -238,7 +237,7 @@ class Punctuated(Watermark):
     @column.validator
     def _check(self, _: object, value: object) -> None:
         if not isinstance(value, str) or not value:
-            raise OptionError(f"Punctuated(column)={value!r}: the name of a timestamp column")
+            raise OptionError(f"Punctuated(column)={value!r}: must be the name of a timestamp column")
 
     def followed_column(self, event_time: Any) -> Any:
         return self.column

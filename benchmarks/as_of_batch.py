@@ -1,8 +1,8 @@
-"""An as-of join of files as a batch, beside other ways to the same rows: ``python benchmarks/as_of_batch.py``.
+"""An as-of join of files as a batch, compared with other implementations: ``python benchmarks/as_of_batch.py``.
 
-A million rows meet 100,000 changes of 10,000 keys; each way runs four times, in turns, and the best of the last three counts.
-DuckDB, polars and pandas take no cluster, so they are the limit, not peers; what is not installed is left out. Spark's own
-ASOF JOIN, in 4.3 and later, is off unless asked for.
+A million rows are joined with 100,000 changes of 10,000 keys; each implementation runs four times, in turns, and the best of the
+last three counts. DuckDB, polars and pandas run on one machine, so they are the limit, not peers; those not installed are
+skipped. Spark's own ASOF JOIN, in 4.3 and later, is off by default.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def by_window(rows: DataFrame, rates: DataFrame) -> DataFrame:
 
 
 def by_engine(join: bm.Pipeline, **frames: DataFrame) -> DataFrame:
-    """By one pass of the engine per shard, as where Spark cannot say what is meant."""
+    """By one pass of the engine per shard, as for plans without a native operator."""
     named = name_inputs(join.flow, None, frames)
     return engine_panes(named.bind(2), named.frames)
 
@@ -74,7 +74,7 @@ def by_asof_join(rows: DataFrame, rates: DataFrame) -> DataFrame:
 
 
 def ways(folder: Path) -> dict[str, Callable[[], Any]]:
-    """What is timed."""
+    """The timed programs."""
     spark = session("local[2]")
     spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
     spark.conf.set("spark.sql.join.sortMergeAsOfJoin.enabled", "true")

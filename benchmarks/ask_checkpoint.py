@@ -1,8 +1,8 @@
-"""A question to a checkpoint of a million windows: seconds, and how many of its segments are read.
+"""Lookups in a checkpoint of a million windows: seconds, and the number of segments read.
 
     python benchmarks/ask_checkpoint.py [--keys 1000] [--windows 1000] [--shards 8]
 
-So many windows of an hour are kept of each key. Asked for: one key and one hour, that hour of all keys, all hours of the key.
+Each key has this many stored windows of an hour. Lookups: one key and one hour, that hour of all keys, all hours of the key.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def written(spark: SparkSession, folder: Path, keys: int, windows: int, shards: 
 
 
 def main() -> None:
-    """Write, ask and print."""
+    """Write, look up and print."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--windows", type=int, default=1000)
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def segments(spark: SparkSession, checkpoint: str, question: dict[str, Any]) -> tuple[int, int]:
-    """How many segments a question reads, and how many there are."""
+    """Number of segments read by a lookup, and of all segments."""
     entries = entries_of(spark, checkpoint, None, operators(spark, checkpoint)[0])
     there = entries.where("name RLIKE '^s-?[0-9]+$'").count()
     notes = stores_of(entries.collect(), is_note)

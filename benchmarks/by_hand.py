@@ -1,7 +1,7 @@
-"""What users write by hand for fixed windows with early, on-time and late panes: one group per key.
+"""Hand-written fixed windows with early, on-time and late panes: one group per key.
 
-Count and sum per minute and key; a pane for each window that a batch changed, and one when the watermark passes its
-end. Windows are forgotten ten minutes after their end.
+Count and sum per minute and key; a pane for each window changed by a batch, and one when the watermark passes its end. Windows
+expire ten minutes after their end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _prepared(df: DataFrame) -> DataFrame:
 
 
 def apply_in_pandas_with_state(df: DataFrame) -> DataFrame:
-    """One call a key and batch, the windows of the key in one state tuple."""
+    """One call per key and batch, the windows of the key in one state tuple."""
     return (
         _prepared(df)
         .groupBy("k")
@@ -70,7 +70,7 @@ def _call(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) ->
 
 
 def transform_with_state(df: DataFrame) -> DataFrame:
-    """One call a key and batch, a map from window to sums, a timer a window."""
+    """One call per key and batch, a map from window to sums, a timer per window."""
     return (
         _prepared(df)
         .groupBy("k")
@@ -112,7 +112,7 @@ class _Sums(StatefulProcessor):
 
 
 def product_by_hand(df: DataFrame) -> DataFrame:
-    """A user's own accumulation (sum of squares, row by row) with applyInPandasWithState."""
+    """A custom accumulation (sum of squares, row by row) with applyInPandasWithState."""
     return (
         _prepared(df)
         .groupBy("k")
@@ -136,7 +136,7 @@ def _call_squares(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupS
 
 
 def limited_by_hand(df: DataFrame) -> DataFrame:
-    """The newest row of a key at most once per second: one call a key and batch, a value and a timer."""
+    """The newest row of a key at most once per second: one call per key and batch, a value and a timer."""
     return (
         df.withWatermark("ts", "1 minute")
         .groupBy("k")
@@ -176,7 +176,7 @@ _AS_OF = "k string, at timestamp, x bigint, rate bigint"
 
 
 def as_of_by_hand(rows: DataFrame, rates: DataFrame) -> DataFrame:
-    """What was valid for each row's key at its time: one call per key and batch, lists of versions and of waiting rows."""
+    """An as-of join: one call per key and batch, lists of versions and of waiting rows."""
     return _rows_and_rates(rows, rates).transformWithStateInPandas(
         _AsOf(), outputStructType=_AS_OF, outputMode="Append", timeMode="EventTime"
     )
@@ -227,7 +227,7 @@ class _Table:
 
     @property
     def due_ms(self) -> int | None:
-        """When the last row that waits is due."""
+        """When the last waiting row is due."""
         return max(us for us, _ in self.waiting) // 1000 + 1 if self.waiting else None
 
     @property
@@ -270,7 +270,7 @@ _SIZE = 100
 
 
 def rows_by_hand(df: DataFrame) -> DataFrame:
-    """Count and sum of every hundred rows per key, one call a key and batch."""
+    """Count and sum of every hundred rows per key, one call per key and batch."""
     return df.groupBy("k").applyInPandasWithState(
         _call_rows, HUNDREDS, "came bigint, n bigint, s bigint", "append", GroupStateTimeout.NoTimeout
     )

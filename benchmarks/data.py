@@ -1,4 +1,4 @@
-"""The benchmarks' rows: parquet files with a fixed seed, made once.
+"""Input rows of the benchmarks: parquet files with a fixed seed, created once.
 
 A file is a micro-batch. Kinds:
     plain       four minutes of event time a file, spread back by up to a minute more

@@ -1,4 +1,4 @@
-"""The engine without Spark, on one core: rows a second, bytes of state a (key, window), what a shard holds in memory.
+"""The engine without Spark, on one core: rows per second, bytes of state per (key, window), memory of a shard.
 
     python benchmarks/engine_alone.py [--rows 4000000] [--keys 10000] [--shards 2]
 
@@ -42,7 +42,7 @@ _SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("x"
 
 
 def measure(rows: int, keys: int, shards: int, *, memory: bool) -> dict[str, float]:
-    """A batch a file, each shard stepped in each."""
+    """A batch per file; every shard is stepped in each."""
     operator = _PIPELINE.flow.bind({None: _SCHEMA}, shards=shards).operator
     stores = [DictStore() for _ in range(shards)]
     watermark: int | None = None
@@ -61,7 +61,8 @@ def measure(rows: int, keys: int, shards: int, *, memory: bool) -> dict[str, flo
             python = tracemalloc.get_traced_memory()[0] if memory else 0
             panes += operator.open(store).step([watermark], None, payloads.get(shard, [])).num_rows
             if memory:
-                # Arrow's own peak is of the whole process: its bytes before are taken off, which can only say too much.
+                # Arrow's own peak is for the whole process: its bytes before are subtracted, which can only
+                # overestimate.
                 peak = max(
                     peak, tracemalloc.get_traced_memory()[1] - python + pa.default_memory_pool().max_memory() - arrow
                 )
@@ -80,7 +81,7 @@ def measure(rows: int, keys: int, shards: int, *, memory: bool) -> dict[str, flo
 
 
 def _tables(rows: int, keys: int) -> list[pa.Table]:
-    """A table a file, with event times as the engine takes them."""
+    """A table per file, with event times as the engine reads them."""
     folder = Path(rows_in_files(rows, max(1, rows // 500_000), keys))
     tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
     return [table.append_column(EVENT_TIME, table["ts"].cast(pa.int64())) for table in tables]

@@ -1,4 +1,4 @@
-"""The time of a first run, beside Spark's own aggregate: what a job that cron starts takes.
+"""The time of a first run, compared with Spark's own aggregate: a job started by cron.
 
     python benchmarks/first_result.py [--rounds 3]
 
@@ -57,7 +57,7 @@ def _same(batches: Any) -> Any:
 
 
 def floor(rows: DataFrame) -> DataFrame:
-    """The stages that any such library needs, which do nothing: rows through Python, then a stateful processor."""
+    """The stages that any such library needs, without work: rows through Python, then a stateful processor."""
     marked = rows.mapInArrow(_same, rows.schema).withWatermark("ts", "10 seconds").groupBy("k")
     return marked.transformWithStateInPandas(
         _Counted(), "k string, n bigint", outputMode="append", timeMode="eventTime"

@@ -1,4 +1,4 @@
-"""Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own.
+"""Floors: rows through Python stages like beamish's, whose functions do nothing. The rest is Spark's own cost.
 
 Their workers spend as little on memory as ours (``beamish/spark/runtime/worker_memory.py``), and wait as little
 (``beamish/spark/runtime/worker_sockets.py``).
@@ -50,7 +50,7 @@ def two_stages(df: DataFrame) -> DataFrame:
 
 
 def with_heartbeats(df: DataFrame) -> DataFrame:
-    """The two stages, where each shard gets the heartbeats of a clock too."""
+    """The two stages, where each shard also receives clock heartbeats."""
     register(df.sparkSession)
     each = F.explode(F.array(*map(F.lit, shard_ids(_shards(df)))))
     ticks = heartbeats(df.sparkSession).select(each.alias("shard"), F.lit(None).cast("binary").alias("payload"))
@@ -59,7 +59,7 @@ def with_heartbeats(df: DataFrame) -> DataFrame:
 
 
 def three_pairs(df: DataFrame) -> DataFrame:
-    """The same three times, one after the other: the floor of three stages."""
+    """The same three times in a row: the floor of three stages."""
     rows = _rows(df)
     for _ in range(3):
         rows = _called(rows.mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
@@ -88,7 +88,7 @@ def answered(df: DataFrame, pipeline: bm.Pipeline, panes: int, segments: Sequenc
 
 
 def one_stage(df: DataFrame) -> DataFrame:
-    """The same right behind Spark's shuffle of the rows themselves, without the map: what that one stage costs."""
+    """The same right after Spark's shuffle of the rows, without the map: the cost of that one stage."""
     ids = shard_ids(_shards(df))
     return _called(
         _rows(df).withColumn("shard", F.array(*map(F.lit, ids))[F.pmod(F.hash("k"), F.lit(len(ids)))]).groupBy("shard")
@@ -124,7 +124,7 @@ def _counted(shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
 
 class _OneGetOnePut(Acknowledged, StatefulProcessor):
     def __init__(self) -> None:
-        self._value = _NOTHING  # what has no state is not told that it is unpickled
+        self._value = _NOTHING  # a function without state is not notified of unpickling
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_memory()

@@ -1,6 +1,6 @@
-"""``bm.inspect`` on a checkpoint with many open windows: seconds, and memory of the process that asks.
+"""``bm.inspect`` on a checkpoint with many open windows: seconds, and memory of the reading process.
 
-``python benchmarks/inspect_checkpoint.py [WINDOWS] [SHARDS]``; a million windows in 8 shards unless it is said. A query writes the
+``python benchmarks/inspect_checkpoint.py [WINDOWS] [SHARDS]``; by default a million windows in 8 shards. A query writes the
 checkpoint in a process of its own; another one reads it.
 """
 
@@ -50,7 +50,7 @@ def session() -> SparkSession:
 
 
 def write(folder: str, windows: int, shards: int) -> None:
-    """Write rows and run a query over them, which leaves a checkpoint."""
+    """Write rows and run a query over them, to create the checkpoint."""
     spark = session()
     rows = spark.range(windows).selectExpr(
         "timestamp_seconds(1700000040 + id % 50 * 60) AS ts", "id AS user", "id % 7 AS v"
@@ -68,7 +68,7 @@ def write(folder: str, windows: int, shards: int) -> None:
 
 
 def read(folder: str) -> None:
-    """Look into it, and print what that takes."""
+    """Inspect it, and print the cost."""
     spark = session()
     spark.range(1).count()
     checkpoint = f"{folder}/checkpoint"
@@ -94,7 +94,7 @@ def read(folder: str) -> None:
 
 
 def main() -> None:
-    """Both, each in a process of its own."""
+    """Write, then inspect, each in a separate process."""
     what, *rest = sys.argv[1:] or ["1000000"]
     if what == "write":
         write(rest[0], int(rest[1]), int(rest[2]))

@@ -1,4 +1,4 @@
-"""One program once, in a process of its own; prints what was measured as a line of JSON.
+"""One program once, in its own process; prints its measurements as a line of JSON.
 
 python benchmarks/one_run.py '{"program": "beamish", "rows": 4000000, "files": 8, "keys": 10000}'
 """
@@ -78,7 +78,7 @@ def stream(spark: SparkSession, program: str, folder: str, parts: int = 1, *, wi
 
 @attrs.frozen
 class _Seen:
-    """What the processes of a query have taken: how many batches were done, a worker's memory at most, seconds of computing."""
+    """Statistics of a query's processes: number of batches, maximum memory of a worker, seconds of computing."""
 
     batches: int
     peak_mb: float
@@ -87,7 +87,7 @@ class _Seen:
 
 
 def _taken(seen: Sequence[_Seen]) -> dict[str, float]:
-    """The most memory that a Python worker has had; and what a batch computes, but for the first, while which code is loaded."""
+    """The maximum memory of a Python worker; and CPU time per batch after the first."""
     first, last = next((one for one in seen if one.batches >= _COLD), seen[-1]), seen[-1]
     ms = 1000 / max(last.batches - first.batches, 1)
     return {
@@ -99,7 +99,7 @@ def _taken(seen: Sequence[_Seen]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _watched(query: StreamingQuery) -> Iterator[list[_Seen]]:
-    """What its processes have taken: grows while this runs."""
+    """Statistics of its processes, updated while this runs."""
     found, done = [_Seen(0, 0.0, 0.0, 0.0)], threading.Event()
 
     def look() -> None:

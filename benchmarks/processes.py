@@ -1,4 +1,4 @@
-"""What processes take, as /proc tells it."""
+"""Resource usage of processes, from /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """All processes below one: the number and the name of each."""
+    """All descendants of a process: number and name of each."""
     parents: dict[int, list[tuple[int, str]]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -23,27 +23,27 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def pythons(processes: Iterable[tuple[int, str]]) -> list[int]:
-    """Those of them that are Python's."""
+    """The Python ones among them."""
     return [pid for pid, name in processes if name.startswith(("python", "pyspark"))]
 
 
 def pss_mb(pid: int) -> float:
-    """The memory of a process, its part of what it shares; 0 when it is gone."""
+    """The proportional memory of a process; 0 when it has ended."""
     return _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") / 1024
 
 
 def peak_mb(pid: int) -> float:
-    """The most memory that a process has had, with all that it shares; 0 when it is gone."""
+    """The peak memory of a process, shared memory included; 0 when it has ended."""
     return _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM:") / 1024
 
 
 def javas(processes: Iterable[tuple[int, str]]) -> list[int]:
-    """Those of them that are Java's."""
+    """The Java ones among them."""
     return [pid for pid, name in processes if name == "java"]
 
 
 def cpu_seconds(pids: Iterable[int] | None = None) -> float:
-    """What processes have computed, those too below them that ended; None: this one and all below it."""
+    """CPU time of processes, including ended children; None: this one and all below it."""
     ticks = 0
     for pid in (os.getpid(), *(pid for pid, _ in descendants(os.getpid()))) if pids is None else pids:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The programs that are timed: beamish and its peers, each for the same rows and the same windows."""
+"""The timed programs: beamish and its peers, with the same rows and windows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Program = Callable[[DataFrame], tuple[Any, str]]
 
 @attrs.frozen
 class SumOfSquares(Accumulation):
-    """A user's own accumulation in plain Python."""
+    """A custom accumulation in plain Python."""
 
     column: str
     result_type = "bigint"
@@ -126,7 +126,7 @@ def _native_join(df: DataFrame) -> tuple[DataFrame, str]:
 
 
 def _join_once(window: bm.WindowOption) -> Program:
-    """The same, each pair once and as soon as it is there."""
+    """The same, each pair once and as early as possible."""
     merged = bm.merge(**dict.fromkeys(_SIDES, _ROWS)).window(window).trigger(Always()).discarding()
     join = merged.accumulate(pair=InnerJoin(*_SIDES, once=True))
     return lambda df: (join.apply(**_sides(df)), "append")
@@ -143,14 +143,14 @@ def _native_join_in_range(df: DataFrame) -> tuple[DataFrame, str]:
 
 
 def _rows_and_changes(df: DataFrame) -> dict[str, DataFrame]:
-    """Ten rows to meet a table per change of it."""
+    """Ten rows to join per change of a table."""
     is_change = F.col("x") % 11 == 0
     changes = df.where(is_change).select(F.col("k"), F.col("ts").alias("changed"), F.col("x").alias("rate"))
     return {"rows": df.where(~is_change), "rates": changes}
 
 
 def _as_of(delay: str, *, retracting: bool = False) -> Program:
-    """Rows that meet what was valid for their key; with a shorter delay one change in a hundred is late."""
+    """An as-of join; with a shorter delay one change in a hundred is late."""
     policy = bm.BoundedOutOfOrderness(delay)
     table = bm.Pipeline().event_time("changed", policy).key_by("k").versions("10 minutes")
     join = bm.as_of_join(rows=bm.Pipeline().event_time("ts", policy), rates=table)
@@ -159,7 +159,7 @@ def _as_of(delay: str, *, retracting: bool = False) -> Program:
 
 
 def _range_join(df: DataFrame) -> tuple[DataFrame, str]:
-    """The same by a join on key and time range, then the latest of what each row met."""
+    """The same by a join on key and time range, then the latest match of each row."""
     rows, rates = _rows_and_changes(df).values()
     left, right = rows.withWatermark("ts", "1 minute").alias("l"), rates.withWatermark("changed", "1 minute").alias("r")
     in_range = F.expr("r.changed <= l.ts AND r.changed > l.ts - INTERVAL 10 MINUTES")
@@ -235,7 +235,7 @@ def _brought(df: DataFrame) -> tuple[DataFrame, str]:
 
 
 def _answered(thousands: int) -> Program:
-    """What ``beamish`` reads, writes and gives in a batch that touches so many thousand windows, without the work."""
+    """The I/O of ``beamish`` in a batch that touches this many thousand windows, without the work."""
     return lambda df: (answered(df, _EARLY.accumulating(), 1_800 * thousands, [1_650 * thousands] * 9), "append")
 
 

@@ -1,9 +1,9 @@
-"""Windows of rows that are retained, in process: ms per batch and bytes of state with few and with many per key.
+"""Retained count windows, in process: ms per batch and bytes of state with few and with many per key.
 
     python benchmarks/retained_rows.py [--keys 100] [--many 10000]
 
-A batch brings each key as many rows as fill one window. It must cost what it touches, whatever is retained. The last lines ask
-for one key and some numbers, and say how many of the segments were read for it.
+A batch brings each key as many rows as fill one window. Its cost must depend on what it touches, not on what is retained. The
+last lines look up one key and some numbers, and print how many segments were read.
 """
 
 from __future__ import annotations

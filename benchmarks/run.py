@@ -1,12 +1,11 @@
-"""Events a second of beamish beside its peers, in turns: ``make bench``.
+"""Events per second of beamish and its peers, in turns: ``make bench``.
 
     python benchmarks/run.py [--only B1,B5] [--rounds 3] [--warmup 1] [--scale 1.0] [--beside ../other-tree]
 
-Every run is a process of its own, one at a time, and its first batch is not counted; a workload's programs take
-turns, round after round, so that a machine whose speed drifts tells both the same. The ratio is taken round by round;
-the table has its median and range.
-With ``--beside`` the peer is the same program of another tree of this project, such as one without a change.
-Results go to build/bench/results.json and, where matplotlib is installed, build/bench/ratios.png.
+Every run is a process of its own, one at a time, and its first batch is not counted; a workload's programs take turns, round
+after round, so that drift of the machine affects both equally. The ratio is taken round by round; the table has its median and
+range. With ``--beside`` the peer is the same program of another tree of this project, such as one without a change. Results go to
+build/bench/results.json and, where matplotlib is installed, build/bench/ratios.png.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Workload:
         rows, files, keys, kind, master: of our program's run (``one_run.py``).
         parts: into how many files a micro-batch is cut.
         key: what the keys are (``data.py``).
-        other: bytes of a column that none asks for.
+        other: bytes of a column that is not read.
         settings: Spark's, other than the session of ``one_run.py`` has.
         mode: stream; batch; or state, a stream whose state files are compacted at every commit.
         peer_has: what is otherwise for the peer.
@@ -69,11 +68,11 @@ class Workload:
 _BY_HAND: dict[str, Any] = {"peer_has": {"rows": 1_500_000, "files": 3}, "most_rounds": 1}
 _BY_HAND_MANY: dict[str, Any] = {"peer_has": {"rows": 1_000_000, "files": 2}, "most_rounds": 1}
 _FEW: dict[str, Any] = {"keys": 1000, "files": 100, "kind": "few", "figure": "batch_ms"}
-_LONG: dict[str, Any] = {"rows": 12_000_000, "files": 24}  # a JVM that compiles no more
+_LONG: dict[str, Any] = {"rows": 12_000_000, "files": 24}  # a JVM that has stopped compiling
 _NONE: dict[str, Any] = {**_FEW, "rows": 200_000, "kind": "no rows"}
 _RETAINED: dict[str, Any] = {"kind": "retained", "files": 0}
 _LOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
-_CHANGELOG: dict[str, Any] = {"settings": _LOG, "peer_has": {"settings": {}}}  # which makes the peer slower
+_CHANGELOG: dict[str, Any] = {"settings": _LOG, "peer_has": {"settings": {}}}  # this makes the peer slower
 _FILES = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
     "FileSystemBasedCheckpointFileManager"
@@ -85,17 +84,17 @@ _BY_HAND_PEER = "applyInPandasWithState"
 
 
 def _shape(number: int, what: str, **has: Any) -> Workload:
-    """B1 on data of another shape."""
+    """B1 on data of a different shape."""
     return Workload(f"X{number}", f"B1, {what}", "beamish", "Spark update", 1.0, **has)
 
 
 def _floor(of: str, **has: Any) -> Workload:
-    """What a shape leaves at most: stages of Python that do nothing with the same rows."""
+    """The upper bound of a shape: Python stages that do nothing with the same rows."""
     return Workload(f"{of}f", f"{of}'s floor", "floor of two stages", "Spark update", 0, **has)
 
 
 def _answered_floor(of: str, **has: Any) -> Workload:
-    """The same, told the answer: it reads, writes and gives as much as ours."""
+    """The same with a precomputed answer: it reads, writes and emits as much as ours."""
     return Workload(
         f"{of}a", f"{of} beside its floor with panes, state", "beamish", f"floor with {of}'s answer", 0, **has, **_LONG
     )
@@ -335,7 +334,7 @@ WORKLOADS = [
 
 
 def run(program: str, workload: Workload, scale: float, tree: Path = Path(), **other: Any) -> dict[str, Any]:
-    """One program once, as it is in a tree."""
+    """One program once, from a tree."""
     said = {
         name: getattr(workload, name)
         for name in (
@@ -364,7 +363,7 @@ def run(program: str, workload: Workload, scale: float, tree: Path = Path(), **o
 
 
 def warm_up(workload: Workload) -> None:
-    """Both programs once on few rows, so that Spark's jars and the Python packages are in the page cache."""
+    """Run both programs once on few rows, so that Spark's jars and the Python packages are in the page cache."""
     few = {"rows": 40_000, "files": 12, "keys": 1000}  # fewer files leave no batch without rows to be measured
     run(workload.ours, workload, 1, **few)
     run(workload.peer, workload, 1, **{**workload.peer_has, **few})
@@ -402,7 +401,7 @@ def line(result: dict[str, Any]) -> str:
 
 
 def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
-    """The ratios as bars, if matplotlib is there."""
+    """The ratios as bars, if matplotlib is installed."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -425,7 +424,7 @@ def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Run the workloads asked for."""
+    """Run the selected workloads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="workloads, such as B1,B5")
     parser.add_argument("--rounds", type=int, default=3)

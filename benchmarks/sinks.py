@@ -1,4 +1,4 @@
-"""Rows a second of bm.sinks.sql into PostgreSQL and SQLite, beside what people write by hand.
+"""Rows per second of bm.sinks.sql into PostgreSQL and SQLite, compared with hand-written sinks.
 
     python benchmarks/sinks.py postgresql://... [--rows 200000] [--rounds 3] [--jars FOLDER]
 
@@ -63,7 +63,7 @@ def flat(batch: DataFrame) -> DataFrame:
 
 
 def by_psycopg(uri: str, table: str) -> Program:
-    """What people write for PostgreSQL."""
+    """A hand-written sink for PostgreSQL."""
     with psycopg.connect(uri) as connection:
         connection.execute(
             f"CREATE TABLE {table} (k text, window_start timestamptz, window_end timestamptz, n bigint, s bigint, _sequence bigint,"
@@ -82,7 +82,7 @@ def by_psycopg(uri: str, table: str) -> Program:
 
 
 def by_sqlite3(path: str, table: str, key: str = ", PRIMARY KEY (k, window_start, window_end)") -> Program:
-    """What people write for SQLite, which has one writer at a time."""
+    """A hand-written sink for SQLite, which has one writer at a time."""
     with closing(sqlite3.connect(path)) as database:
         database.execute(
             f"CREATE TABLE {table} (k TEXT, window_start TEXT, window_end TEXT, n INTEGER, s INTEGER, _sequence INTEGER{key})"

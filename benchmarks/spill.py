@@ -1,7 +1,7 @@
-"""What a shard takes in memory while a suppress holds a million changes: ``python benchmarks/spill.py``.
+"""Memory of a shard while a suppress buffers a million changes: ``python benchmarks/spill.py``.
 
-One shard in process, its store in files, 10,000 changes a step until a million are held; then the watermark moves on, so that
-10,000 leave in each step. Each way is a process of its own; it prints the most memory it had above what it began with.
+One shard in process, its store in files, 10,000 changes per step until a million are buffered; then the watermark advances, so
+that 10,000 are emitted in each step. Each variant is a process of its own; it prints its peak memory above the initial one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rows(first: int) -> pa.Table:
 
 
 def run(buffer: bm.Buffer) -> dict[str, float]:
-    """Hold a million changes and let them leave."""
+    """Buffer a million changes and emit them."""
     pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").changes()
     flow = pipeline.suppress(bm.UntilTimeLimit("1 hour", clock="event"), buffer=buffer).flow
     operator = flow.bind({None: rows(0).drop_columns([EVENT_TIME]).schema}, shards=1).operator

@@ -1,4 +1,4 @@
-"""Bytes of state, in process: per key that counts its rows, per open window of rows, per id that is remembered.
+"""Bytes of state, in process: per key that counts its rows, per open count window, per stored id.
 
     python benchmarks/state_bytes.py [--many 1000000]
 

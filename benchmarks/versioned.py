@@ -1,4 +1,4 @@
-"""What a step of an as-of join costs as what it keeps grows, and how many bytes that takes, without Spark.
+"""Cost of a step of an as-of join as its state grows, and bytes of that state, without Spark.
 
     python benchmarks/versioned.py
 
@@ -30,7 +30,7 @@ START_US = 1_700_000_000_000_000
 
 @attrs.frozen
 class Case:
-    """What a shard keeps.
+    """The state of a shard.
 
     Attributes:
         history: changes in the history, in steps.
@@ -57,7 +57,7 @@ CASES = [
 
 
 class Running:
-    """A shard that is filled, and stepped on."""
+    """A filled shard, to be stepped."""
 
     def __init__(self, case: Case) -> None:
         table = (
@@ -85,7 +85,7 @@ class Running:
         self.operator.open(self.store).begin([payload for _, payload in payloads])
 
     def step(self, several: int = 1) -> float:
-        """One step from the stored bytes, with the rows of several; gives how many milliseconds it takes."""
+        """One step from the stored bytes, with the rows of several; returns its duration in milliseconds."""
         payloads = [*self._payloads(1, CHANGES, several), *self._payloads(0, ROWS, several)]
         begun = time.perf_counter()
         shard: Shard = self.operator.open(self.store)

@@ -1,8 +1,8 @@
-"""Calls per second of ``bm.VersionedTable``, beside a dict of sorted lists: ``python benchmarks/versioned_table.py``.
+"""Calls per second of ``bm.VersionedTable``, compared with a dict of sorted lists: ``python benchmarks/versioned_table.py``.
 
 The same changes and the same reads for each: 1,000 keys, one write in ten late, a history of a tenth of all time. The dict
-(``bisect``, in memory) forgets nothing, refuses nothing and keeps no file: it is what one writes by hand first. In turns, round
-after round; what is printed is the median of the rounds.
+(``bisect``, in memory) never expires, rejects or stores anything: the obvious hand-written solution. In turns, round after round;
+prints the median of the rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HISTORY = WRITES // 10
 
 
 class SortedLists:
-    """For each key its times and values."""
+    """The times and values of each key."""
 
     def __init__(self) -> None:
         self.times: dict[str, list[float]] = {}
@@ -56,14 +56,14 @@ def drawn() -> tuple[list[tuple[str, Any, float]], list[tuple[str, float]]]:
 
 
 def calls_per_second(work: Callable[[], None]) -> float:
-    """How many of a work's calls fit into a second."""
+    """Number of a workload's calls per second."""
     begun = time.perf_counter()
     work()
     return WRITES / (time.perf_counter() - begun)
 
 
 def measured(make: Callable[[str], Any], folder: str) -> dict[str, float]:
-    """Each kind of call on a new table; ``load`` on another."""
+    """Measure each kind of call on a new table; ``load`` has a table of its own."""
     writes, reads = drawn()
 
     def put() -> None:

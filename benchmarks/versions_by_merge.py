@@ -1,7 +1,7 @@
-"""Changes as versions, beside a table that each batch is merged into: ``python benchmarks/versions_by_merge.py``.
+"""Changes as versions, compared with a table that each batch is merged into: ``python benchmarks/versions_by_merge.py``.
 
 The same eight files of 100,000 changes of 10,000 keys, one per batch, in turns: ``versions("1 hour")`` into nothing, and
-``foreachBatch`` that writes the whole table anew, with the ends of all versions found by a window function.
+``foreachBatch`` that rewrites the whole table, with the ends of all versions by a window function.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def versions(changes: DataFrame, folder: str) -> StreamingQuery:
 
 
 def merged(changes: DataFrame, folder: str) -> StreamingQuery:
-    """A table of files, anew after every batch."""
+    """A table of files, rewritten in every batch."""
     spark, tables = changes.sparkSession, [""]
 
     def merge(batch: DataFrame, number: int) -> None:

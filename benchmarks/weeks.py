@@ -1,17 +1,17 @@
-"""Does a query that runs for weeks stay as it was? Memory of driver, JVM and workers, size of the checkpoint, and time of each batch.
+"""Stability of long-running queries: memory of driver, JVM and workers, checkpoint size, and time of each batch.
 
     make weeks                                       both cases, as docs/reliability.md has them
     python benchmarks/weeks.py live --rows 50_000_000 --batches 500 --keys 20_000 --kept 100
     python benchmarks/weeks.py once --rows 600_000 --batches 3_000 --kept 60
     python benchmarks/weeks.py --plot                judges and draws what was measured before
 
-Each batch is a minute of event time. ``live``: keys in windows of a minute that are kept for ``--kept`` minutes more, early and late panes: so
-about keys * kept windows are open. ``once``: every key comes once, in the global window, and is forgotten ``--kept`` minutes later. Spark's
-own source makes the rows from their numbers, so nothing is read. A batch begins every second of ``live``, every 0.4 s of ``once`` (``--every``),
-so that as many batches lie between two times that Spark removes what is old, however quick they are. What is measured goes to a file as it
-comes, so a run that is stopped is not lost. It says at the end whether the last quarter of the batches differs from the second: in the median
-of the times, in the most memory, and in the least size of the checkpoint, which is after Spark has removed what is old (here every ten
-seconds); the first quarter is the warm-up.
+Each batch is a minute of event time. ``live``: keys in windows of a minute that are kept for ``--kept`` minutes more, early and
+late panes: so about keys * kept windows are open. ``once``: every key occurs once, in the global window, and expires ``--kept``
+minutes later. Spark's own source makes the rows from their numbers, so nothing is read. A batch begins every second of ``live``,
+every 0.4 s of ``once`` (``--every``), so that as many batches lie between two times that Spark removes what is old, however quick
+they are. What is measured goes to a file as it comes, so a run that is stopped is not lost. It says at the end whether the last
+quarter of the batches differs from the second: in the median of the times, in the most memory, and in the least size of the
+checkpoint, which is after Spark has removed what is old (here every ten seconds); the first quarter is the warm-up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MEASURES = ("batch", "seconds", "rows", "workers", *SHOWN)
 EVERY = {"live": 1.0, "once": 0.4}
 """Seconds from the beginning of a batch to that of the next."""
 COLLECTED = 20
-"""After so many batches the JVM is asked to collect its garbage, while none runs: what is left is what it holds."""
+"""Interval of forced JVM garbage collections, in batches, between batches: the rest is live memory."""
 OF_QUARTER: dict[str, Callable[[Iterable[float]], float]] = {
     "batch_s": statistics.median,
     "cpu_s": statistics.median,
@@ -63,7 +63,7 @@ FLAT = 1.1
 
 
 def pipeline(case: str, kept: int) -> bm.Pipeline:
-    """What runs."""
+    """The running query."""
     rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("1 minute")).key_by("k")
     if case == "once":
         return (
@@ -104,7 +104,7 @@ def source(spark: SparkSession, case: str, rows_per_batch: int, keys: int) -> Da
 
 
 def memory() -> dict[str, float]:
-    """Of this process, of the JVM, and of the Pythons below it."""
+    """Memory of this process, of the JVM, and of the Python processes below it."""
     below = list(descendants(os.getpid()))
     workers = pythons(below)
     return {
@@ -116,7 +116,7 @@ def memory() -> dict[str, float]:
 
 
 def size_mb(folder: Path) -> float:
-    """What files in a folder take."""
+    """Size of the files in a folder."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -152,7 +152,7 @@ def session(partitions: int, *, changelogs: bool) -> SparkSession:
 
 
 class Watch:
-    """What is measured, written as each batch ends."""
+    """The measurements, written as each batch ends."""
 
     def __init__(self, spark: SparkSession, query: Any, checkpoint: Path, file: Path) -> None:
         self._java: Any = spark._jvm.java.lang  # noqa: SLF001 - PySpark has no other way to it
@@ -165,7 +165,7 @@ class Watch:
             self._size = size_mb(self._checkpoint)
 
     def until(self, batches: int) -> None:
-        """Until so many batches are over."""
+        """Wait for this many batches."""
         seen, heap_mb, before = -1, 0.0, cpu_seconds()
         with self._file.open("w", newline="") as file:
             out = csv.DictWriter(file, MEASURES)
@@ -198,7 +198,7 @@ class Watch:
             raise SystemExit(f"the query stopped after batch {seen}: {self._query.exception()}")
 
     def _heap_mb(self) -> float:
-        """What the JVM holds."""
+        """Live memory of the JVM."""
         self._java.System.gc()
         runtime = self._java.Runtime.getRuntime()
         return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
@@ -225,13 +225,13 @@ def run(case: str, said: argparse.Namespace, file: Path) -> None:
 
 
 def read(file: Path) -> list[dict[str, float]]:
-    """What was measured, batch by batch."""
+    """The measurements, batch by batch."""
     with file.open(newline="") as lines:
         return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
 
 
 def judge(case: str, rows: list[dict[str, float]]) -> bool:
-    """Print what the second and the last quarter have; whether all is flat."""
+    """Print the second and the last quarter; whether all is flat."""
     quarter = len(rows) // 4
     flat = True
     total = sum(row["rows"] for row in rows)

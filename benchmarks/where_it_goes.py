@@ -1,4 +1,4 @@
-"""Where the time of small batches goes: what Spark itself measures, per batch, of programs one after another.
+"""The phases of small batches, as measured by Spark, for several programs.
 
     python benchmarks/where_it_goes.py [--programs "beamish,floor of two stages,Spark update"] [--batches 100]
 
@@ -30,7 +30,7 @@ SECONDS = {"ms": 1.0, "s": 1000.0, "m": 60_000.0}
 
 
 def run(spark: SparkSession, program: str, folder: str) -> dict[str, list[float]]:
-    """Run a program over the files; of each measure its value in each batch."""
+    """Run a program over the files; returns each metric's value in each batch."""
     rows = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1).parquet(folder)
     result, mode = PROGRAMS[program](rows)
     before = {one.executionId() for one in _executions(spark)}
@@ -53,7 +53,7 @@ def run(spark: SparkSession, program: str, folder: str) -> dict[str, list[float]
 
 
 def _of_state(operators: list[dict[str, Any]]) -> dict[str, float]:
-    """The times among what stateful operators say, summed."""
+    """The times reported by stateful operators, summed."""
     total: dict[str, float] = defaultdict(float)
     for operator in operators:
         said = {**operator, **operator["customMetrics"]}

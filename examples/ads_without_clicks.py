@@ -1,7 +1,7 @@
-"""Which click followed which ad within ten minutes, and which ad none did: an outer join of rows that are at most a span apart.
+"""Which click followed which ad within ten minutes, and which ad had none: an outer interval join.
 
-Each impression meets the clicks of the ten minutes after it. The result is right at every moment: an impression comes alone at
-first, and is taken back when its click comes, late as it may be. The same pipeline runs on Spark:
+Each impression is joined with the clicks of the ten minutes after it. The result is correct at every moment: an impression is
+first emitted alone, and retracted when its click arrives, however late. The same pipeline runs on Spark:
 ``clicked.apply(impressions=..., clicks=...)``.
 
     python examples/ads_without_clicks.py

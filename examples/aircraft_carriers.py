@@ -1,16 +1,16 @@
-"""Which carrier flew an aircraft, from when until when: the history of a table (SCD type 2) from a stream of flights.
+"""The carrier of an aircraft over time: the history of a table (SCD type 2) from a stream of flights.
 
-Each flight from New York in 2013 says which carrier flew its aircraft on that day. ``versions`` makes a table of it: a row
-for each span in which an aircraft stays with a carrier. With ``only_updated`` a flight of the same carrier as before begins
-no new version, so most aircraft have one. When another carrier takes an aircraft over, the version that was valid without end
-is taken back, and comes again with its end. Flights come as they leave and count from their scheduled departure, so many come
-out of order: nothing that they say is lost, as long as the watermark is less than the history ahead of them.
+Each flight from New York in 2013 has the carrier of its aircraft on that day. ``versions`` turns the flights into a table: a row
+for each period in which an aircraft belongs to a carrier. With ``only_updated`` a flight of the same carrier starts no new
+version, so most aircraft have one. When another carrier takes over, the open version is retracted and emitted again with its end.
+Flights arrive when they leave but count from their scheduled departure, so many are out of order: none is lost while the
+watermark is less than the history ahead of it.
 
-A few flights share their aircraft and their scheduled departure: most of them never left. ``sequence_by`` says which one
-counts, so that the answer does not depend on which came first.
+A few flights share their aircraft and their scheduled departure: most of them never left. ``sequence_by`` chooses between them,
+so the result does not depend on the order of arrival.
 
-At the end the program strikes out what was retracted and compares the versions that are left with a pandas computation over
-the whole year. It exits with 1 if they differ.
+At the end the program removes retracted versions and compares the remaining ones with a pandas computation over the whole year.
+It exits with 1 if they differ.
 
     python examples/aircraft_carriers.py
 """
@@ -63,13 +63,13 @@ def main() -> int:
 
 
 def version_of(pane: bm.Pane) -> Version:
-    """What a pane says: the carrier of an aircraft, from when and until before when."""
+    """A pane as a tuple: the carrier of an aircraft, from when and until when."""
     row = pane.values  # noqa: PD011 - a pane's
     return pane.key["tailnum"], row["carrier"], row["valid_from"], row["valid_to"]
 
 
 def replay(flights: pd.DataFrame) -> TestStream:
-    """A script: a week's flights, then the watermark, a day behind the latest of them; nothing is dropped by it."""
+    """A script: a week's flights, then the watermark, a day behind the latest of them, which drops nothing."""
     script = TestStream()
     for _, week in flights.groupby(pd.Grouper(key="entered", freq="7D")):
         script = script.add(pa.Table.from_pandas(week.drop(columns="entered"), preserve_index=False).to_pylist())

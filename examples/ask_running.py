@@ -1,7 +1,7 @@
-"""A question to a running query: what does it hold right now of one airport's last departures, and of which flights?
+"""Lookups in a running query: an airport's last departures, and their flights.
 
-The query counts three departures of an airport to a window, and keeps the latest two windows of each. While it
-runs, ``pipeline.state(spark, checkpoint)`` reads its last committed batch, and does not disturb it; with ``batch=`` an earlier one.
+The query counts every three departures of an airport, and keeps the latest two windows of each. While it runs,
+``pipeline.state(spark, checkpoint)`` reads its last committed batch without disturbing it; with ``batch=`` an earlier one.
 
     python examples/ask_running.py
 """
@@ -54,7 +54,7 @@ with tempfile.TemporaryDirectory() as name:
     )
     for number, rows in enumerate(BATCHES):
         (folder / f"{number}.csv").write_text(rows)
-        (folder / f"{number}.csv").rename(folder / "in" / f"{number}.csv")  # whole, or not there
+        (folder / f"{number}.csv").rename(folder / "in" / f"{number}.csv")  # atomic rename
         query.processAllAvailable()
 
     state = departures.state(spark, folder / "checkpoint")

@@ -1,6 +1,6 @@
-"""Days as people count them: a meter in New York, read every hour, over the days on which the clocks change.
+"""Calendar days: an hourly meter in New York, over the days on which the clocks change.
 
-The same pipeline runs on a stream; here on a batch DataFrame, where each window gives its one final pane.
+The same pipeline runs on a stream; here on a batch DataFrame, where each window emits one final pane.
 
     python examples/calendar_days.py
 """

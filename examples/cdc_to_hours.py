@@ -1,8 +1,8 @@
-"""Changes of a database table to hourly figures that are right after every batch: inserts, updates and deletes.
+"""Hourly figures from changes of a database table, correct after every batch: inserts, updates and deletes.
 
-A shop's orders come as Debezium writes them, with the row before and the row after. An order may be changed or cancelled
-long after its hour: what it was is taken out of that hour's figures, and what it is now is put in. ``bm.live`` reads what
-holds in the end, and a batch over the table as it is then says the same.
+A shop's orders arrive as Debezium records, with the row before and after. An order may be changed or cancelled long after its
+hour: the old row is retracted from that hour's figures, and the new one added. ``bm.live`` reads the final figures, which equal a
+batch over the final table.
 
     python examples/cdc_to_hours.py
 """
@@ -25,7 +25,7 @@ by_hour = (
     .event_time("ordered", bm.BoundedOutOfOrderness("10 minutes"))
     .window(bm.FixedWindows("1 hour"))
     .trigger(AfterWatermark(early=Always(), late=Always()))
-    .allowed_lateness("7 days")  # how old an order may be that is still changed
+    .allowed_lateness("7 days")  # maximum age of an order that may still change
     .accumulating_and_retracting()
     .only_updated_panes()
     .accumulate(orders=Count(), euros=Sum("euros"), largest=TopN(2, "euros"))
@@ -43,7 +43,7 @@ def order(number: int, time: str, euros: int) -> Row:
 FIRST, SECOND, THIRD = order(1, "09:05", 20), order(2, "09:40", 35), order(3, "10:15", 50)
 BATCHES: list[list[tuple[str, Row | None, Row | None]]] = [
     [("c", None, FIRST), ("c", None, SECOND)],
-    [("c", None, THIRD), ("u", SECOND, order(2, "09:40", 5))],  # a price is put right
+    [("c", None, THIRD), ("u", SECOND, order(2, "09:40", 5))],  # a price is corrected
     [("d", FIRST, None), ("u", THIRD, order(3, "09:55", 50))],  # one is cancelled, one gets another time
 ]
 

@@ -1,8 +1,8 @@
 """Two stages: the points of each player, then how many players have how many points.
 
-When a player scores again, the pane of the first stage that said "ann has 1" is retracted. The second stage takes
-the retraction as the removal of that row, so ann leaves the group of those with 1 point and joins another: what is
-live is right after every bundle. A group that no one is left in is retracted, and gives no pane.
+When a player scores again, the first stage retracts its pane "ann has 1". The second stage removes that row, so ann leaves the
+group of those with 1 point and joins another: live panes are correct after every bundle. An empty group is retracted without a
+new pane.
 
     python examples/count_per_sum.py
 """

@@ -1,6 +1,6 @@
-"""An accumulation of your own: the average price paid, weighted by how much was bought at it.
+"""A custom accumulation: the average price paid, weighted by quantity.
 
-It is four plain functions: the accumulator of no rows, one row more, two accumulators merged, and the value. It works
+It is four plain functions: create an accumulator, add a row, merge two accumulators, and extract the value. It works
 wherever a built-in one does: pre-aggregated before the shuffle, across merging sessions, and after a restart.
 
     python examples/custom_accumulation.py
@@ -15,9 +15,9 @@ from beamish.testing import TestStream
 
 @attrs.frozen
 class WeightedMean(Accumulation):
-    """The mean of a column, each row counting as much as another column says; null if nothing weighs."""
+    """The mean of a column weighted by another column; null if all weights are 0."""
 
-    column: tuple[str, str]  # value and weight: what `add` gets of a row
+    column: tuple[str, str]  # value and weight: passed to `add` for each row
     result_type = "double"
 
     def create(self) -> tuple[float, float]:

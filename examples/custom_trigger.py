@@ -1,9 +1,8 @@
-"""A trigger of your own: panes after 1, 2, 4, 8 ... rows, so a busy window says something soon and does not say it a thousand times.
+"""A custom trigger: panes after 1, 2, 4, 8 ... rows, so a busy window fires early but not a thousand times.
 
-It is a few plain functions of a window's state, here ``(rows so far, rows at which it fires next)``: the state that is new, after
-rows, after a firing, and of windows that merged; and whether it fires now. What they are given besides says where the window, the
-watermark and the clock are (``TriggerContext``). It goes wherever a built-in one does: here as the early part of
-``AfterWatermark``, over sessions that merge.
+It is a few plain functions of a window's state, here ``(rows so far, rows at which it fires next)``: the new state, the state
+after rows, after a firing, and after a merge; and whether it fires now. They also receive the window, the watermark and the clock
+(``TriggerContext``). It works wherever a built-in one does: here as the early part of ``AfterWatermark``, over sessions.
 
     python examples/custom_trigger.py
 """
@@ -22,7 +21,7 @@ State = tuple[int, int]
 
 @attrs.frozen
 class Doubling(Trigger):
-    """Fires at 1, 2, 4, 8 ... rows of a window, in all bundles together."""
+    """Fires at 1, 2, 4, 8 ... rows of a window, over all bundles."""
 
     def create(self) -> State:
         return 0, 1
@@ -37,20 +36,20 @@ class Doubling(Trigger):
 
     def on_fire(self, state: State, context: TriggerContext) -> tuple[State, bool]:
         rows, _ = state
-        return (rows, 2 ** rows.bit_length()), False  # not finished: it goes on
+        return (rows, 2 ** rows.bit_length()), False  # not finished: it continues
 
     def on_merge(self, states: Sequence[State], context: TriggerContext) -> State:
         return sum(rows for rows, _ in states), max(due for _, due in states)
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
-        return False  # it is never finished, so no row finds it so
+        return False  # never finished, so no row arrives after it
 
     def describe(self) -> str:
         return "after 1, 2, 4, 8 ... rows"
 
     def waits_for(self, state: State, context: TriggerContext) -> str:
         rows, due = state
-        return f"{due - rows} more rows"  # for whoever asks why it did not fire
+        return f"{due - rows} more rows"  # shown when asked why it did not fire
 
 
 visits = (
@@ -64,7 +63,7 @@ visits = (
 )
 
 script = TestStream()
-for second in (0, 5, 8, 11, 30, 22, 15, 40, 45):  # 15 makes one visit of those before and that of 22 and 30
+for second in (0, 5, 8, 11, 30, 22, 15, 40, 45):  # 15 merges the earlier visits with that of 22 and 30
     script = script.add([{"ts": second, "user": "ann"}])
 
 for pane in visits.run(script.advance_watermark_to_infinity()):

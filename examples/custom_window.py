@@ -1,8 +1,8 @@
-"""A window option of your own: sessions whose gap each row brings along.
+"""A custom window option: sessions with a gap per row.
 
-A row says how long its device may be silent before its session is over. ``columns`` names what ``assign`` gets beside
-the timestamp, and ``merging`` makes windows of a key that overlap one. That is all; triggers, lateness, panes and
-retractions work as with the built-in windows.
+A row has the maximum silence of its device before its session ends. ``columns`` names the columns passed to ``assign`` besides
+the timestamp, and ``merging`` merges overlapping windows of a key. Triggers, lateness, panes and retractions work as with the
+built-in windows.
 
     python examples/custom_window.py
 """
@@ -20,7 +20,7 @@ SECOND = 1_000_000  # times are microseconds
 
 @attrs.frozen
 class SessionsWithGap(bm.WindowOption):
-    """A row begins as ``[ts, ts + gap)``, with the gap in its column ``gap``, in seconds; overlapping ones merge."""
+    """A row starts as ``[ts, ts + gap)``, with the gap in its column ``gap``, in seconds; overlapping windows merge."""
 
     columns = ("gap",)
     merging = True

@@ -1,13 +1,12 @@
 """A chain on Spark, in one query: delay per aircraft session, then the distribution of sessions per day.
 
-The first stage puts an aircraft's departures that follow each other by less than 12 hours into one session and adds
-up its delay. The second takes the sessions as rows and says for each day how many of them were over by then, with
-how many flights, and the quantiles of their delay. A session is seen before it is over: when it grows, its pane is
-retracted and comes again with a later end, often on another day. The second stage follows, so its panes are right
-after every batch.
+The first stage groups an aircraft's departures less than 12 hours apart into sessions and sums up their delay. The second takes
+the sessions as rows and computes per day the number of sessions that ended, their flights, and the quantiles of their delay. A
+session is emitted before it ends: when it grows, its pane is retracted and emitted again with a later end, often on another day.
+The second stage follows, so its panes are correct after every batch.
 
-At the end the program reads the panes in order, strikes out what was retracted, and compares the days that are left
-with pandas doing the two steps one after the other. It exits with 1 if they differ.
+At the end the program reads the panes in order, removes retracted ones, and compares the remaining days with the same two steps
+in pandas. It exits with 1 if they differ.
 
     python examples/delay_per_session.py [--days N] [--batches N]
 """
@@ -29,8 +28,8 @@ from flights_and_weather import start_spark, write
 from flights_replay import NEW_YORK, flights_as_they_left
 
 GAP = "12 hours"
-# No flight of the year is a day late, so no row comes for a session that is gone. A session's retraction comes before
-# the session expires, so a day that takes rows as long as the sessions do misses none either.
+# No flight of the year is a day late, so no row arrives for an expired session. A session's retraction precedes its
+# expiry, so a day with the sessions' lateness misses none either.
 LATENESS = "1 day"
 QUANTILES = (0.1, 0.5, 0.9)
 
@@ -82,7 +81,7 @@ def run(folder: Path) -> list[Row]:
     rows: list[Row] = []
 
     def keep(batch: DataFrame, _number: int) -> None:
-        # A batch's rows are a set: for one window they follow (index, PANE before its RETRACTION).
+        # Rows of a batch are unordered: order those of a window by (index, PANE before its RETRACTION).
         rows.extend(sorted(batch.collect(), key=lambda row: (row["pane"]["index"], row["pane"]["kind"])))
 
     query = (
@@ -97,7 +96,7 @@ def run(folder: Path) -> list[Row]:
 
 
 def report(flights: pd.DataFrame, rows: list[Row]) -> int:
-    """Say what came out and compare it with a batch computation; 0 if they are equal."""
+    """Report the output and compare it with a batch computation; 0 if they are equal."""
     live: dict[str, tuple[int, int, list[float]]] = {}
     retracted, equal = 0, True
     for row in rows:
@@ -118,7 +117,7 @@ def report(flights: pd.DataFrame, rows: list[Row]) -> int:
 
 
 def batch_days(flights: pd.DataFrame) -> dict[str, tuple[int, int, list[float]]]:
-    """The same two steps by pandas."""
+    """The same two steps in pandas."""
     ordered = flights.sort_values(["tailnum", "scheduled"])
     begins = ordered.groupby("tailnum")["scheduled"].diff().isna() | (
         ordered.groupby("tailnum")["scheduled"].diff() >= pd.Timedelta(GAP)

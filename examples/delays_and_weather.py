@@ -1,12 +1,12 @@
-"""Two aggregates joined by key and window, in one query: each airport's hourly delays beside its hourly weather.
+"""Two aggregates joined by key and window, in one query: each airport's hourly delays and its hourly weather.
 
-The flights are summed up by airport and hour of their scheduled departure, the weather reports as well; then the two
-meet where airport and hour are the same. A flight that leaves late corrects the sum of its hour: the pane that stood
-there is taken back, and with it the pair that it was in, so that the joined rows are right after every batch. Either
-side may come first: `FullOuterJoin` shows an hour without its weather until the report is in.
+Flights are summed up by airport and hour of their scheduled departure, and so are the weather reports; then the two are joined by
+airport and hour. A flight that leaves late corrects the sum of its hour: the old pane is retracted, and with it the pair that it
+was in, so the joined rows are correct after every batch. Either side may come first: `FullOuterJoin` shows an hour without its
+weather until the report arrives.
 
-At the end the program reads the pairs in order, strikes out what was retracted, and compares those that are left with
-two pandas group-bys and their merge. It exits with 1 if they differ.
+At the end the program reads the pairs in order, removes retracted ones, and compares the rest with two pandas group-bys and their
+merge. It exits with 1 if they differ.
 
     python examples/delays_and_weather.py [--days N] [--batches N]
 """
@@ -31,7 +31,7 @@ from flights_replay import NEW_YORK, flights_as_they_left
 
 
 def hourly(time: str, out_of_order: str, airport: str) -> bm.Pipeline:
-    """Windows of an hour by airport, shown again with every batch; a flight may leave a day late."""
+    """Hourly windows by airport, updated with every batch; a flight may leave a day late."""
     return (
         bm.Pipeline()
         .event_time(time, bm.BoundedOutOfOrderness(out_of_order))
@@ -47,7 +47,7 @@ def hourly(time: str, out_of_order: str, airport: str) -> bm.Pipeline:
 DELAYS = hourly("scheduled", "30 minutes", "origin").accumulate(flights=Count(), minutes=Sum("delay"))
 WEATHER = hourly("hour", "0 seconds", "airport").accumulate(visibility=Min("visib"), warmest=Max("temp"))
 BOTH = (
-    bm.merge(delays=DELAYS, weather=WEATHER)  # without a window of its own: panes meet in the hour that they are of
+    bm.merge(delays=DELAYS, weather=WEATHER)  # without a window of its own: panes are joined by their hour
     .trigger(AfterWatermark(early=Always(), late=Always()))
     .allowed_lateness("2 days")
     .accumulating_and_retracting()
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> int:
-    """Say what came out and compare it with a batch computation; 0 if they are equal."""
+    """Report the output and compare it with a batch computation; 0 if they are equal."""
     live: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         live[values_of(row)] += 1 if row["pane"]["kind"] == "PANE" else -1
@@ -106,7 +106,7 @@ def values_of(row: Row) -> tuple[Any, ...]:
 
 
 def in_batch(flights: pd.DataFrame, weather: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """The same by pandas."""
+    """The same in pandas."""
     hours = flights.assign(airport=flights["origin"], hour=flights["scheduled"].dt.floor("h"))
     delays = hours.groupby(["airport", "hour"])["delay"].agg(flights="size", minutes=lambda of: of.sum(min_count=1))
     sight = weather.groupby(["airport", "hour"]).agg(visibility=("visib", "min"), warmest=("temp", "max"))

@@ -1,7 +1,7 @@
-"""Final rows in SQL: an aircraft's sessions of departures, once each, when no departure can join them any more.
+"""Final rows in SQL: an aircraft's sessions of departures, each once, when no departure can join them any more.
 
-The statement and the pipeline by hand say the same, and over the same replay of flights (see flights_replay.py) they give the
-same rows. The statement adds what is around a pipeline: which rows go in, which sessions come out, and with which columns.
+The statement and the pipeline are equivalent, and give the same rows over the same replay of flights (see flights_replay.py). The
+statement adds a condition on the input, a condition on the sessions, and a SELECT list.
 
     python examples/final_sessions_sql.py [--days N] [--batches N]
 """
@@ -47,7 +47,7 @@ BY_HAND = (
 
 
 def by_hand(departures: DataFrame) -> DataFrame:
-    """What the statement says, by hand."""
+    """The equivalent pipeline."""
     panes = departures.where("cancelled = 0").transform(BY_HAND).where("flights >= 3")
     return panes.select("tailnum", "flights", "miles", "mean_delay", "window", "pane", "timestamp")
 

@@ -1,4 +1,4 @@
-"""The main job: every flight that left New York in 2013, as a stream, in the order in which they really left.
+"""The main job: every flight from New York in 2013, as a stream, in the order of actual departures.
 
 A flight's event time is its scheduled departure, so a flight delayed by hours is a row that is hours late. Two
 streaming queries read the year file by file and stop (Trigger.AvailableNow):
@@ -6,9 +6,9 @@ streaming queries read the year file by file and stop (Trigger.AvailableNow):
 A  departures, cancelled flights and mean delay per airport and hour, with early, on-time and late panes
 B  sessions per aircraft: departures that follow each other by less than a day
 
-Both retract: before a pane that replaces one, a RETRACTION repeats the one it takes back. At the end the program
-takes the panes that are still live and compares them with plain pandas over the same flights. It exits with 1 if
-they differ. What people want of query A is a table that is right at every moment: it is kept in SQLite beside.
+Both retract: a pane that replaces another is preceded by a RETRACTION of that one. At the end the program compares the live panes
+with plain pandas over the same flights. It exits with 1 if they differ. Query A also maintains a SQLite table that is correct at
+every moment.
 
     python examples/flights.py [--flights N] [--batches N] [--table flights.db]
 """
@@ -36,10 +36,10 @@ from beamish.accumulations import Count, Mean, Sum
 from beamish.triggers import AfterWatermark, Always
 from flights_replay import NEW_YORK, files_of, flights_as_they_left, write_files
 
-# A row up to half an hour behind the latest one is on time. An hour's window takes rows for one more hour.
+# A row up to half an hour behind the latest one is on time. An hourly window accepts rows for one more hour.
 DELAY, LATENESS = "30 minutes", "1 hour"
-# No flight of the year is a day late, so no row can come for a session that is gone: nothing is dropped, and the
-# live sessions can be compared with a batch computation (docs/rules/panes.md#ledger).
+# No flight of the year is a day late, so no row arrives for an expired session: nothing is dropped, and the live
+# sessions can be compared with a batch computation (docs/rules/panes.md#ledger).
 GAP, SESSION_LATENESS = "24 hours", "24 hours"
 
 BY_HOUR = (
@@ -47,7 +47,7 @@ BY_HOUR = (
     .event_time("scheduled", bm.BoundedOutOfOrderness(DELAY))
     .key_by("origin")
     .window(bm.FixedWindows("1 hour"))
-    .trigger(AfterWatermark(early=Always(), late=Always()))  # a pane for every batch that brings rows
+    .trigger(AfterWatermark(early=Always(), late=Always()))  # a pane for every batch with rows
     .allowed_lateness(LATENESS)
     .accumulating_and_retracting()
     .with_dropped()
@@ -69,7 +69,7 @@ BY_AIRCRAFT = (
 
 @attrs.frozen
 class Result:
-    """What a query wrote: panes and retractions, the dropped rows, and how long it took."""
+    """The output of a query: panes and retractions, dropped rows, and its duration."""
 
     panes: pd.DataFrame
     dropped: pd.DataFrame
@@ -99,7 +99,7 @@ def main() -> int:
             .parquet(str(folder / "flights"))
         )
         print(f"\nA. Airport and hour: {len(parts)} files, one a micro-batch")
-        arguments.table.unlink(missing_ok=True)  # a table belongs to a query, and this one begins anew
+        arguments.table.unlink(missing_ok=True)  # a table belongs to a query, and this is a new query
         table = bm.sinks.sql(f"sqlite:///{arguments.table}", "hourly")
         hours = run(stream, BY_HOUR, folder / "hours", len(parts), table)
         print(
@@ -116,7 +116,7 @@ def main() -> int:
 
 
 def describe(flights: pd.DataFrame) -> None:
-    """Say what is replayed."""
+    """Report the input."""
     delay = flights["delay"].dropna()
     cancelled = int(flights["cancelled"].sum())
     print(
@@ -129,7 +129,7 @@ def describe(flights: pd.DataFrame) -> None:
 
 
 def start_spark(log: Path) -> SparkSession:
-    """A local session with what beamish needs. What Spark and its workers log goes to a file."""
+    """A local session for beamish. Logs of Spark and its workers go to a file."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python; Spark's default is any python3
     builder = (
         SparkSession.builder.master("local[2]")
@@ -143,7 +143,7 @@ def start_spark(log: Path) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
     )
-    with log.open("wb") as file:  # Spark's processes keep the standard error that they are started with
+    with log.open("wb") as file:  # Spark's processes inherit the standard error at their start
         ours = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
@@ -160,11 +160,11 @@ def run(
     batches: int,
     table: Callable[[DataFrame, int], None] | None = None,
 ) -> Result:
-    """Run a pipeline over all files, into parquet and a table, and read back what it wrote."""
+    """Run a pipeline over all files, into parquet and a table, and read its output."""
     began = time.monotonic()
 
     def write(batch: DataFrame, number: int) -> None:
-        batch.persist()  # it is read twice, and would be computed twice
+        batch.persist()  # it is used twice, and would be computed twice
         batch.write.mode("overwrite").parquet(str(folder / "out" / f"batch={number}"))
         if table is not None:
             table(batch, number)
@@ -178,7 +178,7 @@ def run(
         .start()
     )
     bm.progress(query, every=max(1, batches // 8))
-    query.awaitTermination()  # raises what the query raised
+    query.awaitTermination()  # raises the query's error
 
     written = events.sparkSession.read.parquet(str(folder / "out")).drop("batch")
     columns = written.columns
@@ -193,7 +193,7 @@ def run(
 
 
 def report_hours(flights: pd.DataFrame, parts: list[pd.DataFrame], hours: Result) -> plain.Problems:
-    """Show what came out of query A and check it."""
+    """Show the output of query A and check it."""
     print("\nA. Airport and hour\n")
     show_counts(hours)
     live, unbalanced = plain.live_panes(hours.panes, ["origin"])
@@ -236,7 +236,7 @@ def report_hours(flights: pd.DataFrame, parts: list[pd.DataFrame], hours: Result
 
 
 def report_table(flights: pd.DataFrame, hours: Result, path: Path) -> plain.Problems:
-    """Show the table that query A kept, and check it."""
+    """Show the table of query A, and check it."""
     query = "SELECT origin, window_start, window_end, departures, cancelled, mean_delay FROM hourly ORDER BY 2, 1"
     with closing(sqlite3.connect(path)) as database:
         table = pd.read_sql_query(query, database)
@@ -254,7 +254,7 @@ def report_table(flights: pd.DataFrame, hours: Result, path: Path) -> plain.Prob
 
 
 def report_sessions(flights: pd.DataFrame, sessions: Result) -> plain.Problems:
-    """Show what came out of query B and check it."""
+    """Show the output of query B and check it."""
     print("\nB. Sessions of an aircraft\n")
     show_counts(sessions)
     live, unbalanced = plain.live_panes(sessions.panes, ["tailnum"])
@@ -292,7 +292,7 @@ def report_sessions(flights: pd.DataFrame, sessions: Result) -> plain.Problems:
 
 
 def show_counts(result: Result) -> None:
-    """The table of panes by timing, retractions, and dropped rows with reasons."""
+    """A table of panes by timing, retractions, and dropped rows by reason."""
     kinds = result.panes.groupby(["timing", "kind"]).size()
     print(f"    {'':10} {'panes':>10} {'retracted':>10} {'live':>10}")
     for timing in ("EARLY", "ON_TIME", "LATE"):
@@ -305,12 +305,12 @@ def show_counts(result: Result) -> None:
 
 
 def count(result: Result, kind: str) -> int:
-    """How many rows of a kind were written."""
+    """Number of rows of a kind written."""
     return int((result.panes["kind"] == kind).sum())
 
 
 def say(claim: str, problems: plain.Problems) -> plain.Problems:
-    """Print a claim and whether it holds; give back the problems."""
+    """Print a claim and whether it holds; returns the problems."""
     print(f"    {'FAILS ' if problems else 'holds '} {claim}")
     for problem in problems:
         print(f"           {problem}")
@@ -323,7 +323,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def local(instant: pd.Timestamp) -> str:
-    """A time as the clocks of New York show it."""
+    """A time in New York's time zone."""
     return instant.tz_convert(NEW_YORK).strftime("%Y-%m-%d %H:%M")
 
 

@@ -1,12 +1,11 @@
 """Two streams: every flight from New York with the weather of its hour at its airport.
 
-The flights come as they leave (see flights_replay.py); their event time is their scheduled departure. An hour's
-weather comes on another clock: as a report at the end of that hour. So a flight that leaves in time comes out early
-without weather, and is taken back and given out again with it when the report is in - a left outer join in
-accumulating-and-retracting mode. The watermark is the lesser of the two streams'.
+Flights arrive when they leave (see flights_replay.py); their event time is their scheduled departure. An hour's weather is
+reported at the end of that hour. So a punctual flight is first emitted without weather, then retracted and emitted again with it
+when the report arrives - a left outer join in accumulating-and-retracting mode. The watermark is the lesser of the two streams'.
 
-At the end the program reads the panes in order, strikes out what was retracted, and compares the rows that are left
-with a plain pandas join of the rows that were not dropped. It exits with 1 if they differ.
+At the end the program reads the panes in order, removes retracted ones, and compares the rest with a plain pandas join of the
+rows that were not dropped. It exits with 1 if they differ.
 
     python examples/flights_and_weather.py [--days N] [--batches N]
 """
@@ -70,7 +69,7 @@ def main() -> int:
 
 
 def reports() -> pd.DataFrame:
-    """The hourly weather of the three airports; each report enters at the end of its hour."""
+    """The hourly weather of the three airports; each report arrives at the end of its hour."""
     table = pd.read_csv(data_folder() / "weather.csv")
     hour = pd.to_datetime(table["time_hour"], utc=True)
     weather = pd.DataFrame({"airport": table["origin"], "hour": hour, "temp": table["temp"], "visib": table["visib"]})
@@ -79,7 +78,7 @@ def reports() -> pd.DataFrame:
 
 
 def write(rows: pd.DataFrame, cuts: pd.DatetimeIndex, folder: Path) -> None:
-    """Write a file for each span of the replay, with modification times in their order: so Spark takes them."""
+    """Write a file for each span of the replay, with increasing modification times, which determine Spark's order."""
     folder.mkdir()
     schema = pa.Schema.from_pandas(rows.drop(columns="entered"), preserve_index=False)  # a span without rows has it too
     for number, (start, end) in enumerate(pairwise(cuts)):
@@ -131,7 +130,7 @@ def pair_of(flight: Any, weather: Any) -> tuple[Any, ...]:
 
 
 def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> int:
-    """Say what came out and compare it with a batch join; 0 if they are equal."""
+    """Report the output and compare it with a batch join; 0 if they are equal."""
     live: Counter[tuple[Any, ...]] = Counter()
     dropped: dict[str, set[Any]] = {"flights": set(), "weather": set()}
     alone_early, taken_back = set(), set()
@@ -162,7 +161,7 @@ def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> int
 
 
 def batch_join(flights: pd.DataFrame, weather: pd.DataFrame) -> Counter[tuple[Any, ...]]:
-    """The same join by pandas."""
+    """The same join in pandas."""
     hours = flights.assign(hour=flights["scheduled"].dt.floor("h"), airport=flights["origin"])
     joined = hours.merge(weather, on=["airport", "hour"], how="left", indicator=True)
     found = joined["_merge"] == "both"

@@ -1,8 +1,7 @@
-"""Plain pandas beside the stream: what the live panes must be, and which rows must have been dropped.
+"""The expected live panes and dropped rows, in plain pandas.
 
-Nothing here uses beamish, windows or watermarks of Spark. The ledger (docs/rules/panes.md#ledger): take all PANE rows,
-strike out for each RETRACTION row the PANE that equals it; what stays, the live panes, is what a batch computation
-over the rows that were not dropped gives, one per key and window.
+Independent of beamish and of Spark's windows and watermarks. The ledger (docs/rules/panes.md#ledger): each RETRACTION cancels an
+equal PANE; the remaining, live panes equal a batch computation over the rows that were not dropped, one per key and window.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ HOUR = pd.Timedelta(hours=1)
 
 
 def live_panes(panes: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame, Problems]:
-    """The panes that no retraction took back, and what is wrong with the ledger.
+    """The live panes, and problems of the ledger.
 
     ``panes`` has the columns ``kind``, ``timing``, ``index`` and the like, ``start``, ``end``, the keys and values.
     """
@@ -55,7 +54,7 @@ def sessions(flights: pd.DataFrame, gap: pd.Timedelta) -> pd.DataFrame:
 
 
 def too_late(parts: Sequence[pd.DataFrame], delay: pd.Timedelta, lateness: pd.Timedelta) -> set[int]:
-    """The flights that come when their hour has expired.
+    """The flights that arrive after their hour has expired.
 
     The watermark of a micro-batch is the latest scheduled departure in all batches before it, less ``delay``.
     """
@@ -71,7 +70,7 @@ def too_late(parts: Sequence[pd.DataFrame], delay: pd.Timedelta, lateness: pd.Ti
 
 
 def differences(live: pd.DataFrame, expected: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> Problems:
-    """Where the live panes and the batch computation differ; integers exactly, means to 1e-9."""
+    """Differences between the live panes and the batch computation; integers exactly, means to 1e-9."""
     by = [*keys, "start", "end"]
     both = expected.merge(live, on=by, how="outer", suffixes=("_batch", "_stream"), indicator=True)
     problems = [

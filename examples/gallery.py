@@ -44,17 +44,17 @@ PLAYS: list[Play] = [
 ONE_MORE = (6, "12:00:53", "12:06:39")
 
 Moves = dict[str, str]
-"""Where the watermark moves, by processing time."""
+"""The watermark, by processing time."""
 PERFECT = {"12:08:39": "12:02:00", "12:09:00": "12:04:00", "12:09:10": "12:06:00", "12:09:20": "12:08:00"}
 HEURISTIC = {"12:06:00": "12:02:00", "12:07:30": "12:04:00", "12:07:40": "12:06:00", "12:09:30": "12:08:00"}
 AT_THE_END = {"12:10:00": "12:10:00"}
 
 
 def script(watermark: Moves, *more: Play, end: str = "12:10:00") -> TestStream:
-    """The plays as they came, one by one, and the moves of the watermark; between them the clock ticks where a trigger may wait.
+    """The plays one by one, and the watermark updates; in between the clock ticks if a trigger may wait.
 
-    What happens at one time happens in this order: the watermark moves, the clock moves, a row comes. Only at 12:09:00 the
-    perfect watermark moves when the row has come: it is perfect since it knows that.
+    At each time the watermark moves first, then the clock, then a row arrives. Only at 12:09:00 the perfect watermark moves after
+    the row, which it anticipates.
     """
     rows = [(at(came), {"at": at(time), "score": score}) for score, time, came in (*PLAYS, *more)]
     moves = [(at(came), at(to)) for came, to in watermark.items()]
@@ -83,7 +83,7 @@ SESSIONS = SCORES.window(bm.Sessions("1 minute"))
 
 @attrs.frozen
 class Shown:
-    """A figure: what runs on what, and a sentence."""
+    """A figure: pipeline, script, and caption."""
 
     title: str
     words: str

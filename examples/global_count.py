@@ -1,7 +1,7 @@
 """One window for all of time, and a pane for every three payments of an account.
 
-The global window never ends, so the trigger must not wait for its end. Discarding: each pane holds what came since
-the last one. The trigger is asked once per bundle: one that brings more than three gives one pane of them all.
+The global window never ends, so the trigger must not wait for its end. Discarding: each pane has the payments since the last one.
+The trigger is evaluated once per bundle: a bundle of more than three gives a single pane.
 
     python examples/global_count.py
 """

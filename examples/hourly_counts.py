@@ -1,4 +1,4 @@
-"""Page views per hour on Spark: early panes while the hour runs, one on time, late ones after it.
+"""Page views per hour on Spark: early panes during the hour, one on time, late ones after it.
 
 Three files are three micro-batches. Spark moves the watermark between batches, ten minutes behind the latest view.
 
@@ -28,7 +28,7 @@ by_hour = (
 FILES = [
     "10:05,ann 10:40,bob 10:55,ann",  # the watermark will be 10:45
     "11:20,ann 10:50,cem",  # 11:10: the hour from 10 to 11 is over
-    "12:30,dee 10:58,bob",  # bob's view is late, but allowed; 12:20
+    "12:30,dee 10:58,bob",  # bob's view is late, but accepted; 12:20
 ]
 
 

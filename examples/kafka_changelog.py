@@ -1,8 +1,8 @@
-"""Hourly figures as records for a compacted Kafka topic: a key for each hour, its latest figures, a tombstone for what is gone.
+"""Hourly figures as records for a compacted Kafka topic: the latest figures per hour, tombstones for deletions.
 
-``bm.changelog(panes, "kafka")`` gives the two columns that Spark's Kafka sink takes. Here they are written to memory, and
-read as a consumer does who has the topic from its start: the last record of a key counts, but one that is older than
-another of its key (a batch that Spark wrote twice) does not. ``_sequence`` says which is older.
+``bm.changelog(panes, "kafka")`` has the two columns of Spark's Kafka sink. Here they are written to memory, and read like a
+consumer that reads the topic from its start: the last record of a key counts, unless it is older than another one (a batch that
+Spark wrote twice). ``_sequence`` orders them.
 
     python examples/kafka_changelog.py
 """

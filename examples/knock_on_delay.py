@@ -1,11 +1,11 @@
-"""Knock-on delay: departures of aircraft that landed late before, and how late these are on average, hour by hour.
+"""Knock-on delay: departures of aircraft that landed late, and their average delay, hour by hour.
 
-The table knows each aircraft's last landing, if it was half an hour late or more: a landing in time deletes. A departure
-meets what was so before it: ``allow_exact_matches=False``, since a landing in the same minute is none that it waited for. After
-6 hours a landing is no matter any more (``tolerance``). The join is inner, so departures that meet nothing leave no row. A
-stage after the join takes its rows and says their mean delay for each hour.
+The table has each aircraft's last landing, if it was half an hour late or more: a punctual landing deletes it. A departure is
+joined with an earlier landing: ``allow_exact_matches=False`` excludes one in the same minute. After 6 hours a landing no longer
+matters (``tolerance``). The join is inner, so departures without a match are left out. A stage after the join computes the mean
+delay per hour.
 
-The table of flights does not say when a flight touched down: it is taken to be its departure plus its time in the air.
+The data lacks landing times: a landing is the departure plus the time in the air.
 
 At the end the program compares the hours with ``pandas.merge_asof`` and a group-by. It exits with 1 if they differ.
 
@@ -112,7 +112,7 @@ def replay(departures: pd.DataFrame, landings: pd.DataFrame, hours: pd.DatetimeI
 
 
 def batch(departures: pd.DataFrame, landings: pd.DataFrame) -> pd.DataFrame:
-    """The same join by pandas; ``minutes_late`` is missing where the aircraft did not land late before."""
+    """The same join in pandas; ``minutes_late`` is missing if the aircraft did not land late before."""
     joined = pd.merge_asof(
         departures.astype({"delay": "int64"}),
         landings,

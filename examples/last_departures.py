@@ -1,10 +1,10 @@
-"""Windows counted in rows, on Spark: the mean delay of the last 20 departures of each airport, and every 100 flights of a carrier.
+"""Count windows on Spark: the mean delay of the last 20 departures of each airport, and every 100 flights of a carrier.
 
-Spark's ``rowsBetween`` says the first over a table that is whole, and refuses it on a stream. Here the flights come file by file, as they
-left, and each gives a pane in its own batch. At the end the program compares the panes with ``rowsBetween`` over all flights as a
-batch, row for row, and exits with 1 if they differ.
+Spark's ``rowsBetween`` computes the first over a batch, but not on a stream. Here the flights arrive file by file, in the order
+of departure, and each is emitted in its own batch. At the end the program compares the panes with ``rowsBetween`` over all
+flights as a batch, row for row, and exits with 1 if they differ.
 
-The second query shows every 100 flights of each carrier, with an early pane whenever a minute of the clock is over.
+The second query emits every 100 flights of each carrier, with an early pane every minute of the clock.
 
     python examples/last_departures.py [--days N] [--batches N]
 """
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def panes(spark: SparkSession, pipeline: bm.Pipeline, folder: Path, name: str) -> DataFrame:
-    """The panes that a query over the files gives, as a table."""
+    """The panes of a query over the files, as a table."""
     path = str(folder / "flights")
     files = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1).parquet(path)
     query = (
@@ -90,7 +90,7 @@ def panes(spark: SparkSession, pipeline: bm.Pipeline, folder: Path, name: str) -
 
 
 def report(last: DataFrame, flights: DataFrame) -> bool:
-    """Say how late airports were, and compare all panes with Spark's own frames; whether they are equal."""
+    """Report delays, and compare all panes with Spark's own frames; whether they are equal."""
     frame = Window.partitionBy("origin").orderBy(*ORDER).rowsBetween(-19, 0)
     in_order = Window.partitionBy("origin").orderBy(*ORDER)
     theirs = flights.select(
@@ -107,7 +107,7 @@ def report(last: DataFrame, flights: DataFrame) -> bool:
 
 
 def _same(pane: tuple[str, int, int, float | None], frame: tuple[str, int, int, float | None]) -> bool:
-    """Equal, means to the last bits, in which sums in another order differ."""
+    """Equality, with means up to the order of summation."""
     ours, theirs = pane[3], frame[3]
     return pane[:3] == frame[:3] and (
         ours == theirs or (ours is not None and theirs is not None and abs(ours - theirs) < 1e-9)

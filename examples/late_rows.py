@@ -1,6 +1,6 @@
-"""Rows that came too late, to look at: what was dropped, why, and how late it was.
+"""Dropped rows: which rows were too late, why, and by how much.
 
-``with_dropped()`` has them come out of the same query. ``bm.panes`` and ``bm.dropped`` split a batch of the output, here
+``with_dropped()`` emits them from the same query. ``bm.panes`` and ``bm.dropped`` split a batch of the output, here
 into two folders (``foreachBatch``).
 
     python examples/late_rows.py

@@ -1,7 +1,7 @@
-"""Figures in a table, and rows that came too late in one of their own, both in SQLite, by one query.
+"""Figures and dropped rows in two SQLite tables, by one query.
 
-``with_dropped()`` has dropped rows come out beside the panes. ``bm.sinks.sql`` takes the panes of a batch and leaves dropped
-rows out; these are put into a table with the number of the batch, so that a batch that is run again replaces its own.
+``with_dropped()`` emits dropped rows beside the panes. ``bm.sinks.sql`` writes the panes of a batch and skips dropped rows; these
+are written to a table with the batch number, so that a replayed batch replaces its own rows.
 
     python examples/late_rows_table.py
 """
@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as name:
     figures = bm.sinks.sql(f"sqlite:///{folder}/pumps.db", "litres", fields=["timing"])
 
     def keep(batch: DataFrame, number: int) -> None:
-        """Put panes into one table, and dropped rows into another."""
+        """Write panes to one table, and dropped rows to another."""
         batch.persist()
         figures(batch, number)
         late = bm.dropped(batch).selectExpr(

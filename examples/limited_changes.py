@@ -1,7 +1,7 @@
-"""A changelog with deletions, limited: at most one change of an account per minute, whatever the source sends.
+"""A rate-limited changelog with deletions: at most one change of an account per minute.
 
-The rows are changes as another system writes them: the account's balance, or that it is gone. Of several changes in a
-minute only the newest, by the source's own numbers, comes out; a late one with a smaller number counts for nothing.
+The rows are changes from another system: the account's balance, or its deletion. Of several changes in a minute only the newest,
+by the source's own numbers, is emitted; a late one with a smaller number is ignored.
 
     python examples/limited_changes.py
 """
@@ -23,7 +23,7 @@ NINE = datetime(2024, 5, 1, 9, tzinfo=UTC)
 
 
 def change(second: int, number: int, account: str, balance: int, *, is_deleted: bool = False) -> dict[str, object]:
-    """A change as it comes in."""
+    """An input change."""
     at = NINE + timedelta(seconds=second)
     return {"changed_at": at, "number": number, "account": account, "balance": balance, "is_deleted": is_deleted}
 
@@ -31,7 +31,7 @@ def change(second: int, number: int, account: str, balance: int, *, is_deleted: 
 script = (
     TestStream()
     .add([change(0, 1, "savings", 10), change(5, 3, "savings", 30), change(20, 4, "daily", 7)])
-    .add([change(8, 2, "savings", 20)])  # it came late: number 3 is newer
+    .add([change(8, 2, "savings", 20)])  # arrives late: number 3 is newer
     .advance_watermark_to(NINE + timedelta(seconds=60))
     .add([change(70, 5, "daily", 0, is_deleted=True), change(75, 6, "savings", 40)])
     .advance_watermark_to(NINE + timedelta(seconds=80))

@@ -1,7 +1,7 @@
-"""What a query does, as Prometheus' metrics: panes by timing, retractions, dropped rows by reason, live windows.
+"""Query metrics for Prometheus: panes by timing, retractions, dropped rows by reason, live windows.
 
-``bm.observe`` has the query count, ``bm.Listener`` turns its progress into metrics: here in a file, as node_exporter's
-textfile collector reads it; with ``port=9095`` on a loopback port. ``bm.progress`` shows the same to people.
+``bm.observe`` adds metrics to the query, ``bm.Listener`` exports them: here to a file for node_exporter's textfile collector;
+with ``port=9095`` on a loopback port. ``bm.progress`` displays them.
 
     python examples/metrics.py
 """

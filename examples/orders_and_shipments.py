@@ -1,8 +1,8 @@
-"""Orders joined with their shipments, each pair once: what is shipped later, what was shipped first, and what never was.
+"""Orders joined with their shipments, each pair once; unmatched orders and shipments in any order of arrival.
 
-An order may go in several boxes, and news of a box may come before that of its order. Each pair comes when its second row does, and
-is neither repeated nor taken back, so it can be written to a log as it is. An order is kept for 30 days: then it comes alone if
-nothing was shipped. A shipment waits for its order for a day. What comes older than that is listed. On Spark:
+An order may be shipped in several boxes, and a shipment may arrive before its order. Each pair is emitted when its second row
+arrives, and is never repeated or retracted, so it can be appended to a log. An order is stored for 30 days: then it is emitted
+alone if nothing was shipped. A shipment waits for its order for a day. Older rows are listed as dropped. On Spark:
 ``shipped.apply(orders=..., shipments=...)``.
 
     python examples/orders_and_shipments.py

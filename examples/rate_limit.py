@@ -1,7 +1,7 @@
-"""A rate limit before a slow sink: each team's total at most once per minute of the clock, always right.
+"""A rate limit for a slow sink: each team's total at most once per minute of the clock, always correct.
 
-The pipeline fires with every batch and retracts what it replaces; ``suppress`` lets one net change per team and minute
-through. The sink applies rows in the order of their pane: a RETRACTION takes the old total away, a PANE sets the new one.
+The pipeline fires with every batch and retracts what it replaces; ``suppress`` emits one net change per team and minute. The sink
+applies rows in the order of their pane: a RETRACTION removes the old total, a PANE sets the new one.
 
     python examples/rate_limit.py
 """

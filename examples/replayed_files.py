@@ -1,8 +1,8 @@
-"""Payments in files of which one is delivered twice: each payment counts once, and what was left out is listed.
+"""Deduplication of payments from a file that is delivered twice; duplicates are listed.
 
-A payment is known again by its id for a day of event time. ``once`` alone gives the rows as they came, each once, with the columns
-of the stream; ``once.then(spent)`` adds them up by card, in the same query. Spark's ``dropDuplicatesWithinWatermark`` loses
-what it drops without a word; here each row that is dropped has a reason.
+A payment is deduplicated by its id for a day of event time. ``once`` forwards the rows, each once, with the columns of the
+stream; ``once.then(spent)`` sums them up by card, in the same query. Spark's ``dropDuplicatesWithinWatermark`` drops rows
+silently; here each dropped row has a reason.
 
     python examples/replayed_files.py
 """
@@ -49,7 +49,7 @@ with tempfile.TemporaryDirectory() as name:
     payments = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).csv(str(folder / "in"))
 
     def written(out: DataFrame, to: str) -> DataFrame:
-        """What a query over all files writes, as a table."""
+        """The output of a query over all files, as a table."""
         out.writeStream.option("checkpointLocation", str(folder / f"{to}-checkpoint")).format("parquet").option(
             "path", str(folder / to)
         ).trigger(availableNow=True).start().awaitTermination()

@@ -1,7 +1,7 @@
-"""Sessions that grow and merge, with retractions: a reader who follows the rows never counts a visit twice.
+"""Sessions that grow and merge, with retractions: a consumer never counts a visit twice.
 
-A user's clicks belong to one session as long as less than 30 minutes pass between them. Panes come early, with
-every bundle. When a session grows its bounds move, so the pane under the old bounds is taken back at once.
+A user's clicks belong to one session as long as less than 30 minutes pass between them. Panes are emitted early, with every
+bundle. When a session grows its bounds change, so the pane with the old bounds is retracted at once.
 
     python examples/sessions.py
 """
@@ -35,7 +35,7 @@ script = (
     TestStream()
     .add([click(9, 0, 5)])
     .add([click(9, 40, 3)])  # 40 minutes later: a second session
-    .add([click(9, 20, 1)])  # out of order, and between the two: they become one
+    .add([click(9, 20, 1)])  # out of order, between the two: they merge
     .advance_watermark_to(datetime(2024, 5, 1, 11, 0, tzinfo=UTC))
     .advance_watermark_to_infinity()
 )

@@ -1,8 +1,8 @@
-"""An alert for servers that sent too few beats, or none at all, in five minutes.
+"""An alert for servers with too few heartbeats, or none at all, in five minutes.
 
-A server that says nothing has no row, so no group counts it. The roster has: each server is put in once per window, as a row
-without a beat. ``COUNT(beat)`` counts only beats, and 0 is fewer than 3. ``EMIT FINAL`` waits until the window is over, since
-before that every server has sent too few; ``EMIT CHANGES`` shows what would be said on the way, and taken back.
+A silent server has no rows, so no group counts it. So a roster adds each server once per window, as a row without a beat.
+``COUNT(beat)`` counts only beats, and 0 is fewer than 3. ``EMIT FINAL`` waits until the window closes, since before that every
+server has too few; ``EMIT CHANGES`` would emit and retract such early results.
 
     python examples/silent_servers_sql.py
 """
@@ -20,7 +20,7 @@ ALERT = """
 
 
 def check(server: str, ts: int, beat: int | None) -> dict[str, object]:
-    """A row of the stream: a beat, or (None) the roster's word that there is such a server."""
+    """An input row: a beat, or (None) a roster entry."""
     return {"server": server, "ts": ts, "beat": beat}
 
 

@@ -1,9 +1,9 @@
-"""A table of panes that one query keeps, aggregated again by another: hours out of ten minutes, late corrections included.
+"""A table of panes from one query, aggregated by another: hours from ten minutes, late corrections included.
 
 The first query writes all its panes, retractions too, to a parquet table: a ledger. The second streams that table, on another day
-or another cluster. ``from_panes()`` says what its rows are, so a RETRACTION takes the pane that it repeats out of the hour, and
-the pane after it puts the right one in. (Without it the pipeline is refused: each retraction would count as one more pane.) Its
-event time is the panes' ``timestamp``, its allowed lateness that of the first query: so late may a correction be.
+or another cluster. ``from_panes()`` declares its rows as panes, so a RETRACTION removes the pane that it repeats from the hour,
+and the next pane adds the correct one. (Without it the pipeline is rejected: each retraction would count as another pane.) Its
+event time is the panes' ``timestamp``, its allowed lateness that of the first query, the maximum delay of a correction.
 
 In one query it is ``tens.then(hours)`` with ``hours`` without ``from_panes()`` and ``event_time``.
 
@@ -70,7 +70,7 @@ with tempfile.TemporaryDirectory() as name:
         os.utime(path, (number, number))  # Spark reads files in the order of their modification times
 
     def written(panes: DataFrame, to: str) -> DataFrame:
-        """What a query writes, as a table."""
+        """The output of a query, as a table."""
         panes.writeStream.option("checkpointLocation", str(folder / f"{to}-checkpoint")).format("parquet").option(
             "path", str(folder / to)
         ).trigger(availableNow=True).start().awaitTermination()

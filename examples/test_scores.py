@@ -1,6 +1,6 @@
-"""Unit tests of a pipeline: a script of rows and clocks in, panes out, in milliseconds and without Spark.
+"""Unit tests of a pipeline: a script of rows and clocks, and its panes, in milliseconds and without Spark.
 
-The script moves both clocks itself, so nothing sleeps and nothing depends on the machine. The same script runs on
+The script sets both clocks, so nothing sleeps or depends on the machine. The same script runs on
 Spark as real micro-batches with ``script.on_spark(spark, scores)``, and gives the same panes.
 
     pytest examples/test_scores.py
@@ -30,7 +30,7 @@ def play(ts: int, score: int) -> dict[str, object]:
 
 
 def totals(script: TestStream) -> list[tuple[str, int]]:
-    """What the panes say, in order."""
+    """The panes as values, in order."""
     return [(pane.timing.value, pane.values["total"]) for pane in scores.run(script)]
 
 

@@ -1,7 +1,7 @@
-"""A table that is right at every moment: visits per user and session, kept in SQLite by `bm.sinks.sql`.
+"""A table that is correct at every moment: visits per user and session, in SQLite by `bm.sinks.sql`.
 
-Sessions grow and merge as clicks come: rows are updated, and the rows of sessions that merged away are deleted. What the
-table holds after each batch is printed. Each batch is put in twice: one that comes again, as after a crash, changes nothing.
+Sessions grow and merge as clicks arrive: rows are updated, and the rows of merged sessions are deleted. The table is printed
+after each batch. Each batch is written twice: a replayed batch, as after a crash, changes nothing.
 
     python examples/upserted_table.py
 """
@@ -31,7 +31,7 @@ visits = (
 
 FILES = [
     "2024-05-01T10:00:00Z,ann\n2024-05-01T10:15:00Z,ann\n2024-05-01T10:02:00Z,bob\n",
-    "2024-05-01T10:07:00Z,ann\n",  # it joins the two visits of ann's
+    "2024-05-01T10:07:00Z,ann\n",  # merges ann's two visits
     "2024-05-01T10:20:00Z,bob\n",
 ]
 
@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory() as name:
     table = bm.sinks.sql(f"sqlite:///{folder}/visits.db", "visits")
 
     def keep(batch: DataFrame, number: int) -> None:
-        """Put a batch into the table, twice, and show it: as after a crash, the second time changes nothing."""
+        """Write the batch to the table, twice, and show it: as after a crash, the second time changes nothing."""
         batch.persist()
         table(batch, number)
         table(batch, number)

@@ -1,15 +1,14 @@
-"""An as-of join on Spark: every flight from New York with the last weather report of its airport before it should leave.
+"""An as-of join on Spark: every flight from New York with the last weather report of its airport before its scheduled departure.
 
-The flights come as they leave (see flights_replay.py); their event time is their scheduled departure. A report says how
-the weather is from its hour on, until the next one, and enters an hour late. So a flight that comes out at once (early=True)
-meets an old report, or none that is recent enough; when the right one is in, a RETRACTION takes the row back and it comes
-again with what holds now.
+Flights arrive when they leave (see flights_replay.py); their event time is their scheduled departure. A report is valid from its
+hour until the next one, and arrives an hour late. So a flight that is emitted at once (early=True) matches an old report, or none
+that is recent enough; when the right one arrives, the row is retracted and emitted again with the correct match.
 
-flights_and_weather.py does the same with a window of an hour, and meets nothing where the report of that very hour is
-missing. Here the flight meets the report before, unless that is too old (tolerance).
+flights_and_weather.py does the same with hourly windows, and has no match if the report of that hour is missing. Here the flight
+matches the previous report, unless that is too old (tolerance).
 
-At the end the program reads the rows in order, strikes out what was retracted, and compares those that are left with
-pandas.merge_asof. Then it joins the whole year as a batch, with the tolerance and without. It exits with 1 if they differ.
+At the end the program reads the rows in order, removes retracted ones, and compares the rest with pandas.merge_asof. Then it
+joins the whole year as a batch, with the tolerance and without. It exits with 1 if they differ.
 
     python examples/weather_as_of.py [--days N] [--batches N]
 """
@@ -41,7 +40,7 @@ FLIGHTS = bm.Pipeline().event_time("scheduled", bm.BoundedOutOfOrderness("30 min
 
 
 def with_weather(tolerance: str | None) -> bm.Pipeline:
-    """The join; with a tolerance a report that is older than that when a flight should leave is none."""
+    """The join; with a tolerance for the age of a report at the scheduled departure."""
     return bm.as_of_join(
         flights=FLIGHTS, weather=WEATHER, on={"origin": "airport"}, how="left", tolerance=tolerance, early=True
     ).accumulating_and_retracting()
@@ -74,7 +73,7 @@ def main() -> int:
 
 
 def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> bool:
-    """Say what came out and compare it with pandas; whether they are equal."""
+    """Report the output and compare it with pandas; whether they are equal."""
     joined = [row for row in rows if row["pane"]["kind"] != "DROPPED"]
     live: Counter[tuple[Any, ...]] = Counter()
     for row in joined:
@@ -100,7 +99,7 @@ def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> boo
 
 
 def show(rows: list[Row]) -> None:
-    """What came of one flight, in order."""
+    """The rows of one flight, in order."""
     print(
         f"flight {rows[0]['flight_id']} should leave {rows[0]['origin']} on {rows[0]['scheduled']:%d %B at %H:%M} (UTC):"
     )
@@ -111,7 +110,7 @@ def show(rows: list[Row]) -> None:
 
 
 def met(row: Row) -> tuple[Any, ...]:
-    """What a flight met: since when it was valid, and the temperature; nothing: None twice."""
+    """The match of a flight: its start of validity, and the temperature; (None, None) without a match."""
     weather = row["weather"]
     if weather is None:
         return None, None
@@ -119,7 +118,7 @@ def met(row: Row) -> tuple[Any, ...]:
 
 
 def batch(flights: pd.DataFrame, weather: pd.DataFrame, tolerance: str | None) -> list[tuple[Any, ...]]:
-    """The same join by pandas: flight, since when its weather was valid, temperature."""
+    """The same join in pandas: flight, start of validity of its weather, temperature."""
     joined = pd.merge_asof(
         flights.sort_values("scheduled"),
         weather[["airport", "hour", "temp"]].sort_values("hour"),
@@ -137,7 +136,7 @@ def batch(flights: pd.DataFrame, weather: pd.DataFrame, tolerance: str | None) -
 
 
 def year(flights: pd.DataFrame, weather: pd.DataFrame, folder: Path) -> bool:
-    """The year as a batch: how many flights stay without weather, by the pipeline and by pandas; whether they agree."""
+    """The year as a batch: number of flights without weather, by the pipeline and by pandas; whether they agree."""
     spark = start_spark()
     frames = {}
     for name, rows in (("flights", flights), ("weather", weather)):

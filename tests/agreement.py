@@ -17,7 +17,7 @@ from beamish import BufferFullError, Pane, PaneKind, Pipeline
 from beamish.accumulations import ApproxCountDistinct
 from beamish.local import Variation
 from beamish.local import run as run_varied
-from tests.declared_options import Said, said
+from tests.declared_options import StageOptions, said
 from tests.lines import line
 from tests.twin.order import normal
 from tests.twin.run import run as run_twin
@@ -72,7 +72,7 @@ def key_of(pane: Pane) -> tuple[tuple[str, str], ...]:
 
 
 def differences(left: Sequence[Pane], right: Sequence[Pane], pipeline: Pipeline) -> list[str]:
-    """What differs, in words; nothing if the lists say the same."""
+    """The differences in words; empty if the lists agree."""
     found, options = [], said(pipeline)
     for key in sorted({key_of(pane) for pane in [*left, *right]}):
         ours = _of_key(left, key, options)
@@ -82,7 +82,7 @@ def differences(left: Sequence[Pane], right: Sequence[Pane], pipeline: Pipeline)
     return found
 
 
-def _of_key(panes: Sequence[Pane], key: Any, options: Said) -> list[Pane]:
+def _of_key(panes: Sequence[Pane], key: Any, options: StageOptions) -> list[Pane]:
     of_key = [pane for pane in panes if key_of(pane) == key]
     dropped = sorted((pane for pane in of_key if pane.kind is PaneKind.DROPPED), key=_dropped_order)
     given = [pane for pane in of_key if pane.kind is not PaneKind.DROPPED]
@@ -99,7 +99,7 @@ def _dropped_order(pane: Pane) -> str:
     return repr((pane.reason, window, values, pane.late_by_us, pane.late_by_rows))
 
 
-def _close_panes(a: Pane, b: Pane, options: Said) -> bool:
+def _close_panes(a: Pane, b: Pane, options: StageOptions) -> bool:
     if not all(close(x, y) for x, y in zip(_plain(a, options), _plain(b, options), strict=True)):
         return False
     return all(
@@ -111,7 +111,7 @@ def _close_panes(a: Pane, b: Pane, options: Said) -> bool:
     )
 
 
-def _plain(pane: Pane, options: Said) -> list[Any]:
+def _plain(pane: Pane, options: StageOptions) -> list[Any]:
     approximate = [name for name, acc in options.accumulations.items() if isinstance(acc, ApproxCountDistinct)]
     hidden = () if pane.kind is PaneKind.DROPPED else approximate
     values = {name: normal(value) for name, value in sorted(pane.values.items()) if name not in hidden}
@@ -120,7 +120,7 @@ def _plain(pane: Pane, options: Said) -> list[Any]:
     return list(shown.values())
 
 
-def _beside(ours: Sequence[Pane], theirs: Sequence[Pane], options: Said) -> list[str]:
+def _beside(ours: Sequence[Pane], theirs: Sequence[Pane], options: StageOptions) -> list[str]:
     lines = []
     for i in range(max(len(ours), len(theirs))):
         a, b = ours[i : i + 1], theirs[i : i + 1]

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks of all tests."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def pytest_configure():
 def load_settings():
     """Have property tests draw the same examples at every run, however slow the machine is; before any is imported.
 
-    How many is said by the tier (``HYPOTHESIS_PROFILE``), and of a test that costs more by tests/cost.py.
+    The tier decides how many (``HYPOTHESIS_PROFILE``), and of a test that costs more by tests/cost.py.
     """
     from hypothesis import HealthCheck, settings  # start_spark is wanted where it is not installed
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 
 def cost(times: float) -> settings:
-    """Settings of a test whose examples take so many times as long as usual ones: it draws as many times fewer."""
+    """Settings of a test whose examples take this many times as long as usual: it runs that many times fewer examples."""
     return settings(max_examples=max(round(settings().max_examples / times), 1))
 
 

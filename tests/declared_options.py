@@ -1,4 +1,4 @@
-"""What is said of a pipeline's last stage and of what it takes, flat: the tests' own reading of pipelines."""
+"""The options of a pipeline's last stage and of its inputs, flat: the tests' own view of pipelines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from beamish.source import Source
 
 
 @attrs.frozen
-class Said:
-    """A stage.
+class StageOptions:
+    """The options of a stage, flat.
 
     Attributes:
-        keys: the names of its key columns, as they come out.
-        event_time, watermark: of its source, where it takes one without a name.
-        inputs: what it takes.
-        suppress: what holds its updates.
-        changes: what is said of it, if its rows are changes.
-        versions: what is said of the table, if it gives its versions or joins rows with them.
-        as_of: what is said of the join, if it joins rows with versions.
-        the rest: as declared; None where nothing was.
+        keys: the names of its key columns in the output.
+        event_time, watermark: of its source, if it has a single unnamed one.
+        inputs: its inputs.
+        suppress: its suppress.
+        changes: the options of changes().
+        versions: the options of its versioned table.
+        as_of: the options of an as-of join.
+        the rest: as declared, or None.
     """
 
     keys: tuple[Any, ...]
@@ -68,12 +68,12 @@ class Said:
 
     @property
     def retracts(self) -> bool:
-        """Panes are taken back."""
+        """Whether panes are retracted."""
         return self.mode == bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
 
     @property
     def discards(self) -> bool:
-        """A pane holds what is new; so without a mode, unless it takes panes that are taken back.
+        """Whether a pane holds only new rows; the default mode, unless its input retracts.
 
         See rules/stages.md#retractions-as-rows.
         """
@@ -83,23 +83,22 @@ class Said:
 
     @property
     def retracts_at_merge(self) -> bool:
-        """rules/windows.md#retractions-of-merged-windows, rules/running.md#defaults-and-ranges: at once, unless the pipeline says with the
-        next pane."""
+        """Whether retraction is immediate (rules/windows.md#retractions-of-merged-windows, rules/running.md#defaults-and-ranges)."""
         return self.retracts and self.retract_merged in (None, bm.AT_MERGE)
 
     @property
     def merges(self) -> bool:
-        """It takes several inputs, which have names."""
+        """Whether it has several, named inputs."""
         return len(self.inputs) > 1
 
 
 def takes_back(taken: Input) -> bool:
-    """Whether what a stage takes takes rows back."""
+    """Whether an input of a stage retracts rows."""
     return said(taken.flow).retracts if isinstance(taken, Panes) else taken.form is not None
 
 
-def said(pipeline: bm.Pipeline | Flow) -> Said:
-    """What is said of the last stage, suppressed or not; nothing of one that lives in the tests."""
+def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
+    """The options of the last stage, suppressed or not; none for a kind defined in the tests."""
     flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
     stage, suppress = stage_of(flow), flow.stage.suppress if isinstance(flow.stage, Suppressed) else None
     options = stage.options if isinstance(stage, WindowStage) else WindowOptions()
@@ -118,28 +117,28 @@ def said(pipeline: bm.Pipeline | Flow) -> Said:
     del declared["allow_data_loss"]
     declared["with_dropped"] = options.lists_dropped
     place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
-    return Said(*place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of)
+    return StageOptions(*place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of)
 
 
 def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | None]:
-    """What is said of a table and of a join with it."""
+    """The options of a table and of a join with it."""
     if isinstance(stage, AsOfStage):
         return stage.table, stage.options
     return (stage.options if isinstance(stage, VersionsStage) else None), None
 
 
 def stage_of(flow: Flow) -> Stage:
-    """The last stage; of a suppressed one that which is suppressed."""
+    """The last stage, without its suppress."""
     return flow.stage.core
 
 
-def stages(pipeline: bm.Pipeline) -> list[Said]:
-    """What is said of each stage, each after those whose panes it takes."""
+def stages(pipeline: bm.Pipeline) -> list[StageOptions]:
+    """The options of each stage, each after its inputs."""
     return [said(flow) for flow in pipeline.flow.flows]
 
 
 def evolve(pipeline: bm.Pipeline, **changes: Any) -> bm.Pipeline:
-    """The pipeline with something else said of its last stage, or of the one source that it takes; nothing is checked."""
+    """The pipeline with other options of its last stage, or of its single source; nothing is checked."""
     flow = pipeline.flow
     stage = stage_of(flow)
     assert isinstance(stage, WindowStage)
@@ -154,5 +153,5 @@ def evolve(pipeline: bm.Pipeline, **changes: Any) -> bm.Pipeline:
 
 
 def declared(**options: Any) -> bm.Pipeline:
-    """A pipeline of one stage of which this is said, by the names of ``Said``; nothing is checked."""
+    """A pipeline of one stage with these options, by the names of ``StageOptions``; nothing is checked."""
     return evolve(bm.Pipeline(), **options)

@@ -46,7 +46,7 @@ ADVICE = re.compile(
     r"[:;,] (?:or |and |so |in place |of \w+ )*(?:say|use|give|wrap|leave|let|choose|rename|call|cast|key|make|name (?:each|its|one|all)|accumulate|filter|add|"
     r"deduplicate|look|join|number|advance|ask|take)\b|\b(?:Say|Give|such as) "
 )
-"""What a message with a fix has."""
+"""The form of a message with a fix."""
 LATE = PLAIN.trigger(AfterWatermark(late=Always())).allowed_lateness(5)
 UPDATING = LATE.accumulating_and_retracting()
 LATEST = bm.TimestampCombiner.LATEST
@@ -253,13 +253,13 @@ FIXED = {
     "discarding over a left that retracts": [joined(UPDATING, on={"team": "cur"}).accumulating_and_retracting()],
     "a table of panes without timestamp": [TIMED.then(TABLE_OF_PANES), PLAIN.then(TABLE_OF_PANES)],
     "a left of panes without timestamp": [joined(TIMED, on={"team": "cur"}), joined(PLAIN, on={"team": "cur"})],
-    "a value called like a column that comes out": [CHANGES.versions(5, values=["Pane_"])],
-    "a key called like a column that comes out": [START.key_by("valid").versions(5)],
+    "a value with the name of an output column": [CHANGES.versions(5, values=["Pane_"])],
+    "a key with the name of an output column": [START.key_by("valid").versions(5)],
     "a key among the values": [CHANGES.versions(5, values=[])],
-    "a column called like one that comes out": [lambda: RATES.run(TestStream().add([{**CHANGE, "window_": 3}]))],
-    "a table called like a column that comes out": [bm.as_of_join(orders=ORDERS, windows=RATES)],
+    "a column with the name of an output column": [lambda: RATES.run(TestStream().add([{**CHANGE, "window_": 3}]))],
+    "a table with the name of an output column": [bm.as_of_join(orders=ORDERS, windows=RATES)],
     "an order's column called like the table": [lambda: as_of.join_of(my_rates=3)],
-    "an order's column called like one that comes out": [lambda: as_of.join_of(my_pane=3)],
+    "an order's column with the name of an output column": [lambda: as_of.join_of(my_pane=3)],
     "an input called initial": [bm.as_of_join(first=ORDERS, b=RATES)],
     "versions held until windows close": [
         RATES.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(bm.UntilWindowCloses())),
@@ -408,7 +408,7 @@ FIXED = {
     "merge: an input called self": [BOTH.accumulate(n=Count())],
 }
 OF_SPARK = {"panes of a list", "a table of pandas", "rows of a list", "merge of one frame", "inspect with no pipeline"}
-"""What only a session shows: tests/spark."""
+"""Messages that need a session: tests/spark."""
 TRANSCRIPTS = {
     "A trigger that can lose rows: AfterCount": "loses rows: count",
     "AfterWatermark without late, if there is an allowed lateness": "loses late rows",
@@ -449,7 +449,7 @@ def message(call):
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_advice_leads_on(name):
+def test_fixes_of_errors_work(name):
     said = message(REFUSALS[name])
     if name in OF_SPARK or not ADVICE.search(said):
         return
@@ -462,5 +462,5 @@ def test_advice_leads_on(name):
             fixed()
 
 
-def test_every_fix_is_of_a_refusal():
+def test_every_fix_belongs_to_an_error():
     assert FIXED.keys() <= REFUSALS.keys()

@@ -133,7 +133,7 @@ def test_a_twin_runs_it(kind, option):
 
 
 @described
-def test_it_has_words_of_its_own_in_explain(kind, option):
+def test_it_has_its_own_text_in_explain(kind, option):
     value, default = drawn(kind, option), kind.base.describe
     assert option.describe is not default, (
         f"{option.__name__} has no describe(): say in its file what explain says of it, in place of the words of "
@@ -143,7 +143,7 @@ def test_it_has_words_of_its_own_in_explain(kind, option):
 
 
 @every
-def test_a_trigger_says_what_it_waits_for(kind, option):
+def test_a_trigger_describes_its_wait(kind, option):
     if kind.name == "trigger":
         assert option.waits_for_columns is not kind.base.waits_for_columns, (
             f"{option.__name__} has no waits_for_columns(): say in its file what a window waits for, in words"
@@ -197,7 +197,7 @@ class Invented(bm.WindowOption):
     """Windows that nobody has heard of."""
 
 
-def test_what_lacks_something_fails_with_words_that_say_what_and_where():
+def test_missing_parts_are_reported():
     kind = attrs.evolve(KINDS[1], drawn=st.just(bm.GlobalWindow()))
     for check, where in [
         (test_a_twin_runs_it, "tests/twin"),
@@ -245,7 +245,7 @@ def test_contributing_lists_as_many_files_as_it_counts(what, library, tests, tex
     assert [file for file in files if "<" not in file and not (ROOT / file).exists()] == []
 
 
-def test_the_smallest_kind_of_stage_has_the_lines_that_contributing_says():
+def test_the_smallest_kind_of_stage_has_the_length_given_in_contributing():
     (said,) = re.findall(r"smallest example, in (\d+) lines", GUIDE)
     folder = ROOT / "tests" / "kinds" / "hold_back"
     lines = sum(len((folder / name).read_text().splitlines()) for name in ("stage.py", "operator.py"))

@@ -9,11 +9,11 @@ from tools.house import ROOT, House, circle, floors
 HOUSE = House.read()
 
 
-def test_no_files_import_each_other_around():
+def test_files_have_no_import_cycles():
     assert circle(HOUSE.arrows(lazy=False)) == []
 
 
-def test_no_folders_import_each_other_around():
+def test_folders_have_no_import_cycles():
     assert circle(HOUSE.folders()) == []
 
 

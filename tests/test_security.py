@@ -1,4 +1,4 @@
-"""What SECURITY.md says: nothing in a row, a column name or a checkpoint is run; values can be kept out of messages."""
+"""The guarantees of SECURITY.md: nothing in a row, a column name or a checkpoint is run; values can be kept out of messages."""
 
 import ast
 import contextlib
@@ -45,7 +45,7 @@ HOSTILE = [
 
 
 class Evil:
-    """What is run when it is unpickled."""
+    """The function that runs when it is unpickled."""
 
     def __init__(self, file):
         self.file = file
@@ -68,7 +68,7 @@ def audited():
 
 
 def listened(audited, run):
-    """What was run meanwhile."""
+    """The calls that ran meanwhile."""
     audited["seen"].clear()
     audited["on"] = True
     try:
@@ -96,7 +96,7 @@ def run(names, values):
     return trace(flow, script.events, Variation(shards=2, packs=2, round_trip=True))
 
 
-def test_nothing_in_rows_and_names_of_columns_is_run(audited, tmp_path):
+def test_rows_and_column_names_are_never_executed(audited, tmp_path):
     file = tmp_path / "touched"
     hostile = [one.format(file=file) for one in HOSTILE]
     run(["k", "v", "t"], ["a", "b"] * 4)  # what is loaded late is loaded
@@ -182,7 +182,7 @@ def test_no_module_unpickles_or_evaluates(root):
                 assert allowed, name
 
 
-def test_an_accumulator_is_kept_as_data_never_as_code():
+def test_an_accumulator_is_stored_as_data_never_as_code():
     with pytest.raises(TypeError, match="Evil"):
         encode(Evil("x"))
 
@@ -204,7 +204,7 @@ ROWS = [
 ]
 
 
-def test_a_message_has_the_value_that_is_wrong_and_its_key_and_no_more_of_the_row():
+def test_a_message_has_the_invalid_value_and_its_key_only():
     with pytest.raises(bm.UserFunctionError) as raised:
         SECRET.run(TestStream().add(ROWS))
     for shown in ("4111-1111", "17", "18"):
@@ -213,7 +213,7 @@ def test_a_message_has_the_value_that_is_wrong_and_its_key_and_no_more_of_the_ro
 
 
 @pytest.mark.parametrize(("said", "hidden"), [("1", True), ("0", False), ("", False)])
-def test_values_can_be_kept_out_of_messages_and_traces(monkeypatch, said, hidden):
+def test_values_can_be_hidden_in_messages_and_traces(monkeypatch, said, hidden):
     monkeypatch.setenv("BEAMISH_HIDE_VALUES", said)
     with pytest.raises(bm.UserFunctionError) as raised:
         SECRET.run(TestStream().add(ROWS))

@@ -65,7 +65,7 @@ def test_the_index_has_every_anchor_and_its_place():
     assert set(anchors("semantics")) == {anchor for name in RULES for anchor in anchors(name)}
 
 
-def test_nobody_refers_to_papers_that_are_not_in_the_repository():
+def test_no_file_refers_to_papers_outside_the_repository():
     found = [
         f"{path}:{number}: {line.strip()}"
         for path, text in texts().items()

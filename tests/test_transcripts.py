@@ -37,7 +37,7 @@ def by_key(lines: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file}: {case.title}")
-def test_a_transcript_is_what_happens(case: Transcript, runner: str):
+def test_transcripts_hold(case: Transcript, runner: str):
     run = RUNNERS[runner]
     if case.refused:
         _, error, *words = case.refused.split()

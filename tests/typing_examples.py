@@ -1,4 +1,4 @@
-"""What a type checker says of users' programs: read by mypy, strictly, in the tree and against a built wheel, and by pyright.
+"""User programs for type checkers: read by mypy, strictly, in the tree and against a built wheel, and by pyright.
 
 A line with ``type: ignore`` must be an error, of this kind: both say so if it is none.
 """

@@ -1,10 +1,10 @@
-"""Damage stored values: does a query that reads one go on with the right panes, or stop with an error that says so?
+"""Damage stored values: does a query that reads one produce the right panes, or stop with a clear error?
 
     python tools/damage.py [--runs 20000] [--values 1000000] [--seed 1]
 
 ``--runs``: pipelines of each kind run half a script; then one of their stored values is damaged (bytes flipped, overwritten, left out or put
 in, the end cut off, the value of another entry, shard or query in its place, or of the same one half as far into the script, or none), and
-they run the rest. What comes out must be what comes out undamaged, or a StateError. ``--values``: so many more damaged values are only
+they run the rest. The output must equal that of the undamaged run, or be a StateError. ``--values``: this many further damaged values are only
 read, since nothing looks at a value before its checksum is right. Ends with 1 if there was anything else.
 """
 
@@ -70,7 +70,7 @@ PIPELINES: dict[str, bm.Pipeline] = {
 
 
 def script(chance: random.Random, pipeline: bm.Pipeline) -> Sequence[Event]:
-    """Bundles of rows, and moves of the watermark and the clock."""
+    """Bundles of rows, and advances of the watermark and the clock."""
     names = [source.name for source in pipeline.flow.sources]
     stream, clock = TestStream(), 1_700_000_000
     clocked = pipeline is PIPELINES["all of time, on the clock"]
@@ -93,11 +93,11 @@ class Case:
 
     Attributes:
         name: the pipeline's.
-        stored: per shard, of all stages, its entries.
-        before: the same, half as far into the script.
-        words: per shard its word.
-        sums: per shard the checksums of its entries.
-        right: what comes out of the rest of the script.
+        stored: the entries of each shard, of all stages.
+        before: the same, halfway to it in the script.
+        words: the word of each shard.
+        sums: the checksums of each shard's entries.
+        right: the output of the rest of the script.
     """
 
     def __init__(self, name: str, chance: random.Random) -> None:
@@ -127,7 +127,7 @@ class Case:
     def _after(
         self, events: Sequence[Event], rows: ScriptRows
     ) -> tuple[list[Mapping[str, bytes]], list[dict[str, int]]]:
-        """What is stored after the events, and its checksums."""
+        """The stored state after the events, and its checksums."""
         stores = [DictStore() for _ in self.words]
         sealed = [self.sealed(number, store, {}) for number, store in enumerate(stores)]
         for _ in _run(self._begin(sealed), events, rows):
@@ -135,20 +135,20 @@ class Case:
         return list(stores), [store.sums or {} for store in sealed]
 
     def sealed(self, number: int, entries: Mapping[str, bytes], sums: Mapping[str, int] | None = None) -> SealedStore:
-        """The sealed store of a shard; the checksums are those of the half script unless they are given."""
+        """The sealed store of a shard; by default with the checksums of half the script."""
         store = entries if isinstance(entries, DictStore) else DictStore(entries)
         return SealedStore(
             store, number % SHARDS, self.words[number], dict(self.sums[number] if sums is None else sums)
         )
 
     def rest(self, stored: Sequence[Mapping[str, bytes]]) -> list[list[Any]]:
-        """What comes out of the rest of the script, from what is stored."""
+        """The output of the rest of the script, run from the stored state."""
         root = self._begin([self.sealed(number, dict(entries)) for number, entries in enumerate(stored)])
         return [rows.to_pylist() for rows in _run(root, self._events, self._rest)]
 
 
 def damaged(chance: random.Random, value: bytes, others: Sequence[bytes], before: bytes | None) -> bytes | None:
-    """Another value in place of this one; None: there is none any more.
+    """A damaged value in place of this one; None: deleted.
 
     Args:
         chance: which.
@@ -174,7 +174,7 @@ def damaged(chance: random.Random, value: bytes, others: Sequence[bytes], before
 
 
 def run(cases: Sequence[Case], chance: random.Random) -> str:
-    """Damage a value of a case and run the rest; what that came to."""
+    """Damage a value of a case and run the rest; returns the outcome."""
     case, shard, name, wrong = _damage(cases, chance)
     if wrong == case.stored[shard][name]:
         return "the same value"
@@ -199,7 +199,7 @@ def with_value(entries: Mapping[str, bytes], name: str, value: bytes | None) -> 
 
 
 def read(cases: Sequence[Case], chance: random.Random) -> str:
-    """Damage a value and read it; what that came to."""
+    """Damage a value and read it; returns the outcome."""
     case, shard, name, wrong = _damage(cases, chance)
     if wrong == case.stored[shard][name]:
         return "the same value"

@@ -1,15 +1,17 @@
-"""Count what can be counted of the docs: words of each page, long sentences, wide code lines, deep headings, and phrases to avoid.
+"""Count words of each page, long sentences, wide code lines, deep headings, and phrases to avoid in docs and code.
 
-``python tools/docs_counts.py`` prints the counts and the long sentences; ``--write`` stores them in tests/docs_counts.json, above which
-tests/test_docs_counts.py lets none rise.
+``python tools/docs_counts.py`` prints the counts and the long sentences; ``--write`` stores them in tests/docs_counts.json, which
+tests/test_docs_counts.py allows only to fall.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,25 +33,31 @@ PHRASES = {
     "anew": r"\b(?:cut|laid|lay) anew\b",
     "is said": r"\b(?:is|are) said\b|\b[Ss]ay it\b|\bsays so\b|(?:^|[.:;] )Say\b",
     "who": r"(?:^|[.:;] )Who \w+|\b[Ww]hoever\b|\b[Nn]obody\b",
+    "What ... first": r"^What (?!.*\?)",
+    "is no ...": r"\b(?:is|are) no (?!longer\b)\w+",
+    "is told": r"\b(?:is|are|was|were) told\b",
+    "goes on": r"\b(?:goes|go|going|went) on\b",
+    "so many": r"\bso (?:many|much)\b",
+    "forgotten": r"\bforg[eo]t(?:s|ten|ting)?\b",
 }
-"""Patterns that read as translated, by a short name: a noun of the field is better nearly everywhere."""
+"""Patterns that read as translated, by a short name; a field term is nearly always better."""
 
 
 def pages() -> dict[str, str]:
-    """All texts that people read, by path."""
+    """All pages, by path."""
     paths = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}
 
 
 def prose(page: str) -> str:
-    """A page without code blocks, comments, tags, and where its links lead."""
+    """A page without code blocks, comments, tags, and link targets."""
     page = re.sub(r"<!--.*?-->|</?[a-zA-Z][^>\n]*>", "", FENCE.sub("", page), flags=re.DOTALL)
     page = re.sub(r"(?m)^(?: {4,}[^-|\s].*|::: .*)\n", "", page)
     return re.sub(r"\]\([^)]*\)", "]", page)
 
 
 def words(text: str) -> int:
-    """Number of words of a text; a span of code is one."""
+    """Number of words of a text; a code span is one word."""
     return sum(bool(re.search(r"\w", word)) for word in re.sub(r"`[^`]*`", "code", text).split())
 
 
@@ -61,12 +69,12 @@ def sentences(page: str) -> Iterator[str]:
 
 
 def long_sentences(page: str) -> list[str]:
-    """Those of more words than a reader holds in mind."""
+    """Sentences with more words than the limit."""
     return [one for one in sentences(page) if words(one) > LONGEST]
 
 
 def wide_lines(page: str) -> list[str]:
-    """Lines of code, other than output, that a page of the site would cut off."""
+    """Lines of code, other than output, that the site would cut off."""
     return [
         line
         for language, body in FENCE.findall(page)
@@ -76,14 +84,21 @@ def wide_lines(page: str) -> list[str]:
     ]
 
 
-def code_texts() -> Iterator[str]:
-    """Docstrings and strings of the library."""
-    for folder in ("beamish", "triggers", "accumulations"):
-        for path in (ROOT / folder).rglob("*.py"):
-            if not any(parent.is_symlink() for parent in path.parents):
-                for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                    if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-                        yield node.value
+def code_texts(*folders: str, names: bool = False) -> Iterator[str]:
+    """Docstrings, strings and comments of the files below folders; ``names``: of tests, docstrings, comments and names only."""
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        if any(parent.is_symlink() for parent in path.parents):
+            continue
+        text = path.read_text("utf-8")
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        yield from (token.string[1:].strip() for token in tokens if token.type == tokenize.COMMENT)
+        for node in ast.walk(ast.parse(text)):
+            if not names and isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                yield node.value
+            if names and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                yield str(node.value.value)
+            if names and isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield node.name.removeprefix("test_").replace("_", " ").capitalize()
 
 
 def total_words() -> int:
@@ -92,9 +107,10 @@ def total_words() -> int:
 
 
 def counts() -> dict[str, int]:
-    """What may only fall, by name."""
+    """The counts that may only fall, by name."""
     texts = pages()
-    code = "\n".join(code_texts())
+    code = "\n".join(code_texts("beamish", "triggers", "accumulations"))
+    tests = "\n".join(code_texts("tests", "tools", "benchmarks", "examples", names=True))
     found = {
         "long sentences": sum(len(long_sentences(page)) for page in texts.values()),
         "wide code lines": sum(len(wide_lines(page)) for page in texts.values()),
@@ -105,6 +121,7 @@ def counts() -> dict[str, int]:
     for name, pattern in PHRASES.items():
         found[f"docs: {name}"] = sum(len(re.findall(pattern, prose(page), re.MULTILINE)) for page in texts.values())
         found[f"code: {name}"] = len(re.findall(pattern, code, re.MULTILINE))
+        found[f"tests: {name}"] = len(re.findall(pattern, tests, re.MULTILINE))
     return found
 
 

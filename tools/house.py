@@ -1,4 +1,4 @@
-"""The imports of the house, measured: files, arrows, circles of files and of folders, and how deep the folders stand.
+"""Measures of the import graph: files, imports, cycles of files and of folders, and depth.
 
     python tools/house.py
 
@@ -32,7 +32,7 @@ class House:
 
     @classmethod
     def read(cls, package: Path = ROOT / PACKAGE) -> House:
-        """The house as it is in the tree; links to folders are followed."""
+        """The import graph of the tree; links to folders are followed."""
         return cls({_name(path, package): path for path in sorted(_sources(package))})
 
     def arrows(self, *, lazy: bool = True) -> Arrows:
@@ -64,7 +64,7 @@ class House:
 
 
 def circle(arrows: Arrows) -> list[str]:
-    """Files, or folders, that import each other around; empty: there is no circle."""
+    """A cycle of files, or folders; empty if there are no cycles."""
     try:
         TopologicalSorter(arrows).prepare()
     except CycleError as error:

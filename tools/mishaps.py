@@ -135,11 +135,11 @@ class Scene:
             return sorted(row[:3] for row in rows_of(cursor, f"SELECT {_COLUMNS} FROM sessions"))
 
     def batch(self) -> list[tuple[Any, ...]]:
-        """The same by a batch over all rows that were given."""
+        """The same by a batch over all rows so far."""
         return sorted(map(tuple, SESSIONS.apply(self._rows(self.spark.read)).select("k", "n", "most").collect()))
 
     def verdict(self) -> str:
-        """What went wrong; empty: nothing."""
+        """The problem; empty: none."""
         foreign = [error for error in self.errors if not isinstance(error, bm.BeamishError)]
         if foreign:
             return f"stopped by {foreign[0]}"
@@ -353,7 +353,7 @@ SCHEMES = ("sqlite", "duckdb")
 
 
 def happens(spark: SparkSession, name: str, scheme: str, seed: int) -> tuple[str, list[Exception]]:
-    """Have a mishap happen.
+    """Run a mishap.
 
     Returns:
         what went wrong, empty if nothing did; and the errors that stopped the query.
@@ -378,7 +378,7 @@ def _small(folder: Path, wanted: bool) -> Iterator[None]:
 
 
 def main() -> int:
-    """Have mishaps happen until all did, or the budget is over."""
+    """Run all mishaps, until the budget is used up."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--budget", type=float, default=600, help="seconds; a mishap that began is brought to its end")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"))

@@ -1,4 +1,4 @@
-"""Are the tests any good? Change the code a little, many times, and see whether a test fails.
+"""Mutation testing: change the code a little, many times, and check that a test fails.
 
     python tools/mutate.py --sample 300 --seed 1 --only beamish/kinds
 
@@ -46,7 +46,7 @@ FOLDERS = (
     "triggers",
     "accumulations",
 )
-"""What is mutated, with all folders inside."""
+"""The mutated files and folders."""
 OPERATORS = re.compile(
     "core/(ReplaceBinaryOperator|ReplaceUnaryOperator|ReplaceComparisonOperator_(?!(Eq|NotEq|Lt|LtE|Gt|GtE)_Is)"
     "|AddNot|ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceBreakWithContinue"
@@ -86,7 +86,7 @@ SEVERAL = tuple(
         "approx_count_distinct",
     )
 )
-"""What meets most of the kernels, and of how accumulations are bound."""
+"""Tests that cover most kernels, and the binding of accumulations."""
 _LAW = "tests/laws/test_engine_and_twin.py::test_engine_and_twin_agree_in_any_layout"
 _WINDOWS = ("windows", "windows, long scripts", "sessions, long scripts", "windows that absorb others, long scripts")
 
@@ -97,7 +97,7 @@ def cases(*names: str) -> tuple[str, ...]:
 
 
 LAWS = (*cases(*_WINDOWS), "tests/laws/test_twin.py")
-"""The longest; only they may be left out."""
+"""The slowest tests; only they may be left out."""
 _SUPPRESS = (
     (*of_kind("suppress"), "tests/test_transcripts.py"),
     (
@@ -138,14 +138,14 @@ ROOMS = {
     "beamish/kinds/as_of": _VERSIONS,
     "beamish/statement": (("tests/statement",), ()),
 }
-"""The tests, and the laws, of folders of which the others tell little."""
+"""The tests and laws of folders that the other tests hardly cover."""
 LONGEST_SECONDS = 300
 """A mutant may loop: a stage that takes longer has failed."""
 
 
 @attrs.frozen
 class Mutant:
-    """A change to a file: an operator, applied at the place of this number."""
+    """A change to a file: an operator, applied at the occurrence of this number."""
 
     path: str
     line: int
@@ -193,7 +193,7 @@ def draw(root: Path, sample: int, seed: int, only: str) -> list[Mutant]:
 
 
 def stages(path: str) -> list[tuple[str, ...]]:
-    """What is run for a mutant of a file: what most likely kills it first, the laws last."""
+    """The tests for a mutant of a file, the most likely to kill it first, the laws last."""
     for folder, room in ROOMS.items():
         if path.startswith(folder):
             return [tests for tests in room if tests]
@@ -211,7 +211,7 @@ def _are_laws(tests: tuple[str, ...]) -> bool:
 
 
 def tests_of(path: str) -> tuple[str, ...]:
-    """The test files of the name of a file, but for the laws, and for those that start Spark."""
+    """The test files named after a file, except laws and those that start Spark."""
     files = (ROOT / "tests").rglob(f"test_{Path(path).stem}.py")
     found = [file.relative_to(ROOT).as_posix() for file in files]
     return tuple(sorted(one for one in found if not (_is_law(one) or one.startswith("tests/spark"))))
@@ -266,7 +266,7 @@ def judge(root: Path, mutant: Mutant, laws: bool) -> dict[str, Any]:
 
 
 def check_unchanged(root: Path, mutants: list[Mutant], laws: bool) -> None:
-    """All tests must pass as long as nothing is changed."""
+    """Check that all tests pass on unchanged code."""
     for tests in dict.fromkeys(tests for mutant in mutants for tests in stages(mutant.path)):
         if (laws or not _are_laws(tests)) and (failed := failing(root, tests)):
             sys.exit(f"{failed}: fails without any change")
@@ -317,7 +317,7 @@ def main() -> None:
 
 
 def mutant_of(result: dict[str, Any]) -> Mutant:
-    """The mutant that a result is of."""
+    """The mutant of a result."""
     return Mutant(*(result[field.name] for field in attrs.fields(Mutant)))
 
 

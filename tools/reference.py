@@ -1,4 +1,4 @@
-"""How the reference reads the source (an extension of griffe, which mkdocstrings reads by)."""
+"""An extension of griffe, through which mkdocstrings reads the source for the reference."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class Docstrings(griffe.Extension):
     """Our docstrings end with an "Example:", which griffe knows as "Examples:", and name pages, which become links."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """When something is read."""
+        """Called when an object is loaded."""
         if obj.docstring:
             text = re.sub(r"(?m)^Example:$", "Examples:", obj.docstring.value)
             obj.docstring.value = PAGE.sub(_link, text)
 
 
 def _link(found: re.Match[str]) -> str:
-    """A page, as the pages of the reference link to it."""
+    """A page as a link of the reference pages."""
     page, anchor = found[1], found[2]
     words = (anchor or Path(page).stem).replace("-", " ")
     return f"[{words}](../{page}{f'#{anchor}' if anchor else ''})"
 
 
 class AttrsSignatures(griffe.Extension):
-    """Gives each attrs class the ``__init__`` that attrs will make of its fields, which does not stand in the source."""
+    """Adds to each attrs class the ``__init__`` that attrs generates, which is not in the source."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """When all of a package is read, so that a class can be asked for what it inherits."""
+        """Called when the whole package is loaded, so that inherited members are known."""
         for one in list(_classes(pkg)):
             if _is_attrs(one) and "__init__" not in one.members:
                 parameters = [griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword)]
@@ -58,7 +58,7 @@ def _is_attrs(one: griffe.Class) -> bool:
 
 
 def _fields(one: griffe.Class) -> list[griffe.Attribute]:
-    """What is said with a type, and is no field of ``init=False``."""
+    """The parameter that a typed attribute declares, unless it has ``init=False``."""
     return [
         member
         for member in one.members.values()
@@ -82,6 +82,6 @@ def _parameter(field: griffe.Attribute) -> griffe.Parameter:
 
 
 def _last(parameters: list[griffe.Parameter]) -> list[griffe.Parameter]:
-    """Of a field that is said twice the last word counts, in the first's place; those by keyword only come last."""
+    """The last declaration of a field counts, at the position of the first; keyword-only fields come last."""
     by_name = {one.name: one for one in parameters}
     return sorted(by_name.values(), key=lambda one: one.kind is griffe.ParameterKind.keyword_only)

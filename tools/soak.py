@@ -40,11 +40,11 @@ from beamish.script.tables import script_rows
 
 ROOT = Path(__file__).parents[1]
 _TURNS_PER_PROCESS = 200
-"""Then another takes its place, so that nothing piles up in days."""
+"""Afterwards another process replaces it, so that nothing accumulates over days."""
 _SAID_EVERY = 600.0
 """Seconds."""
 _TOO_LONG = 1800.0
-"""Seconds after which a turn that goes on is told of."""
+"""Seconds after which a turn that is still running is reported."""
 
 
 @attrs.frozen
@@ -69,7 +69,7 @@ class Turn:
 
 
 def laws(name: str = "") -> list[str]:
-    """All laws whose names have this in them."""
+    """All laws whose names contain this."""
     importlib.import_module("tests.conftest").load_settings()  # before any law is imported
     found = []
     for path in sorted(importlib.import_module("tests.budget").LAWS):
@@ -82,7 +82,7 @@ def laws(name: str = "") -> list[str]:
 
 
 def _parameters(function: Any) -> dict[str, Mapping[str, Any]]:
-    """The arguments that a law is parametrized with, by what is put after its name."""
+    """The arguments of a parametrized law, by the suffix of its name."""
     marks = [mark for mark in getattr(function, "pytestmark", []) if mark.name == "parametrize"]
     if not marks:
         return {"": {}}
@@ -115,7 +115,7 @@ def take(law: str, number: int) -> Turn:
     try:
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="error"):
             patch.setattr(local, "script_rows", _marking(script_rows, count))
-            if hasattr(function, "hypothesis"):  # a state machine has it not
+            if hasattr(function, "hypothesis"):  # a state machine does not have it
                 patch.setattr(function.hypothesis, "inner_test", _counting(function.hypothesis.inner_test, count))
             if "monkeypatch" in inspect.signature(function).parameters:
                 arguments = {**arguments, "monkeypatch": patch}
@@ -126,7 +126,7 @@ def take(law: str, number: int) -> Turn:
 
 
 def _counting(inner: Callable[..., None], count: Counter[str]) -> Callable[..., None]:
-    """The body of a law, which counts how often it is run."""
+    """The body of a law, counting its runs."""
 
     @functools.wraps(inner)
     def counted(*arguments: Any, **named: Any) -> None:
@@ -141,7 +141,7 @@ def _counting(inner: Callable[..., None], count: Counter[str]) -> Callable[..., 
 
 
 def _marking(begin: Callable[..., Any], count: Counter[str]) -> Callable[..., Any]:
-    """What every run of a script begins with, which marks that there was one."""
+    """The beginning of every run of a script, which records the run."""
 
     def marked(*arguments: Any, **named: Any) -> Any:
         count["runs in this"] += 1
@@ -151,7 +151,7 @@ def _marking(begin: Callable[..., Any], count: Counter[str]) -> Callable[..., An
 
 
 def _where(error: BaseException) -> str:
-    """The last line of ours that was run, and the kind of error."""
+    """The last line of our code that ran, and the type of the error."""
     lines = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -162,7 +162,7 @@ def _where(error: BaseException) -> str:
 
 @attrs.define
 class Soak:
-    """What has been done and found."""
+    """Progress and findings."""
 
     processes: int
     begun: float = attrs.field(factory=time.monotonic)
@@ -173,7 +173,7 @@ class Soak:
     found: Counter[tuple[str, str]] = attrs.field(factory=Counter)
 
     def run(self, chosen: Sequence[str], chance: random.Random, until: float) -> None:
-        """Take turns until the time is over, each law as often as the others."""
+        """Take turns until the time is up, each law equally often."""
         turns = _turns(chosen, chance)
         while time.monotonic() < until:
             context = multiprocessing.get_context("spawn")
@@ -220,7 +220,7 @@ class Soak:
             self._say(turn.where, [(turn.law, turn.number)], turn.found)
 
     def _say(self, what: str, turns: Sequence[tuple[str, int]], more: str = "") -> None:
-        """Something was found; the same of the same law is told of once."""
+        """Report a finding, once per law."""
         self.found.update((law, what) for law, _ in turns)
         if any(self.found[law, what] == 1 for law, _ in turns):
             again = "\n".join(f'  python -m tools.soak --law "{law}" --seed {number}' for law, number in turns)
@@ -238,7 +238,7 @@ class Soak:
 
 
 def _turns(chosen: Sequence[str], chance: random.Random) -> Iterator[tuple[str, int]]:
-    """All laws in a drawn order, again and again, each time with another seed."""
+    """All laws in random order, repeatedly, each time with another seed."""
     while True:
         for law in chance.sample(chosen, len(chosen)):
             yield law, chance.getrandbits(32)

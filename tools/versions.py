@@ -5,7 +5,7 @@
 For each pair an environment of its own is made (PySpark is 450 MB: minutes, once), the tests run in it, and each public call that reads
 a checkpoint runs in a fresh process (tests/versions/fresh.py). A query runs whose beamish is an archive added to the session, by a Python
 without beamish (tests/versions/shipped.py). Then the queries of tests/versions/go_on.py begin with the first pair and go on with each of
-the others from the same checkpoints. What comes out must be what the last pair gives that runs all parts. A version of Python that the
+the others from the same checkpoints. The output must equal that of the last pair that runs all parts. A version of Python that the
 machine has not is left out, and said. Ends with 1 if anything failed.
 """
 
@@ -36,7 +36,7 @@ def find_python(version: str) -> str | None:
 
 
 def environment(folder: Path, spark: str, python: str) -> str | None:
-    """The Python of an environment with these versions, made if it is not there; None: the machine has no such Python."""
+    """The Python of an environment with these versions, created if it does not exist; None: the machine has no such Python."""
     place = folder / f"pyspark-{spark}-python-{python}"
     own = place / "bin" / "python"
     if not (place / "made").exists():
@@ -51,12 +51,12 @@ def environment(folder: Path, spark: str, python: str) -> str | None:
 
 
 def run(python: str, *arguments: str | Path) -> tuple[int, str]:
-    """Run a module; its code and the last line that it printed."""
+    """Run a module; return its exit code and the last line it printed."""
     return call(python, "-m", *arguments, cwd=ROOT, PYTHONPATH=str(ROOT))
 
 
 def call(python: str, *arguments: str | Path, cwd: Path, **environment: str) -> tuple[int, str]:
-    """Run a Python, for Spark's workers too; its code and the last line that it printed."""
+    """Run a Python, also for Spark's workers; return its exit code and the last line it printed."""
     clean = {
         name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH")
     }
@@ -70,7 +70,7 @@ def call(python: str, *arguments: str | Path, cwd: Path, **environment: str) -> 
 
 
 def given(folder: Path) -> dict[str, list[str]]:
-    """What came out of each query: its rows, in order of the parts; which batch of a part gave them differs."""
+    """The output of each query: its rows, in order of the parts; which batch of a part emitted them may differ."""
     found: dict[str, list[str]] = {}
     for name in sorted(path.name for path in folder.iterdir() if (path / "checkpoint").is_dir()):
         parts = sorted(path for path in (folder / name).iterdir() if path.name != "checkpoint")
@@ -111,7 +111,7 @@ def shipped(python: str, folder: Path) -> bool:
 
 
 def go_on(pythons: dict[str, str], folder: Path) -> bool:
-    """One checkpoint through all versions, and all parts by the last: whether what comes out is the same."""
+    """Run one checkpoint through all versions, and all parts on the last one; return whether the outputs are equal."""
     last = list(pythons)[-1]
     for kind in ("through", "alone"):
         shutil.rmtree(folder / kind, ignore_errors=True)
@@ -129,7 +129,7 @@ def go_on(pythons: dict[str, str], folder: Path) -> bool:
 
 
 def main() -> int:
-    """Make environments, run tests, go on; 1 if something failed."""
+    """Create environments, run tests and pass the checkpoint on; 1 if something failed."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--versions", nargs="+", default=VERSIONS, metavar="SPARK:PYTHON")
     parser.add_argument("--tests", nargs="*", default=TESTS)

@@ -1,4 +1,4 @@
-"""AfterAll: fire when all of several triggers have something to say."""
+"""AfterAll: fire when all of several triggers are ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beamish.triggers.trigger import Merge, Now, State, WindowIndices
 class AfterAll(Composite):
     """Fires when every part is finished or ready, and is finished.
 
-    Its unfinished parts see the rows, and fire with it. After merging it is finished if all parts are.
+    Unfinished parts see the rows and fire with it. After merging it is finished if all parts are.
 
     Example:
         >>> from beamish.triggers import AfterAll, AfterCount, AfterProcessingTime

@@ -1,4 +1,4 @@
-"""AfterCount: fire when enough rows have come."""
+"""AfterCount: fire after a number of rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, Window
 
 @attrs.frozen
 class AfterCount(Trigger):
-    """Fires once at least ``n`` rows have come since it began waiting, and is finished (Beam: AfterPane/AfterCount).
+    """Fires once at least ``n`` rows have arrived since it started waiting, and is then finished (Beam: AfterPane/AfterCount).
 
-    It is asked after a bundle: a bundle of 7 under ``n=3`` gives one pane of 7, nothing is carried over.
-    Merging adds the counts; fired in a part is fired.
+    It is evaluated after a bundle: a bundle of 7 with ``n=3`` gives one pane of 7, and counting restarts at 0. Merging adds the
+    counts; if it has fired in a part, it has fired.
 
     Args:
         n: how many rows, at least 1.
 
     Raises:
-        OptionError: n is below 1 or no whole number.
+        OptionError: n is below 1 or not an integer.
 
     Example:
         >>> from beamish.triggers import AfterCount, Repeatedly

@@ -14,10 +14,10 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, Window
 
 
 class AfterEach(Composite):
-    """Fires when the current part does; goes on to the next when it is finished; finished with the last.
+    """Fires when the current part does; moves to the next when it is finished; finished with the last.
 
-    A row is shown to the current part; in merging windows to all, and the parts not reached are cleared at a
-    firing. Merging merges the parts in order up to the first unfinished one; the rest is reset.
+    Only the current part sees rows; in merging windows all do, and the parts not reached are cleared at a firing. Merging merges
+    the parts in order up to the first unfinished one; the rest is reset.
 
     Example:
         >>> from beamish.triggers import AfterCount, AfterEach
@@ -32,7 +32,7 @@ class AfterEach(Composite):
         return self.parts[0].can_fire_before_end()
 
     def _current(self, s: State, at: WindowIndices) -> Iterator[tuple[Trigger, State, Any]]:
-        """Each part with its state and in which of the windows ``at`` it is the current one."""
+        """Each part with its state, and the windows of ``at`` in which it is the current one."""
         reached = np.ones(len(at), dtype=bool)
         for part, state in zip(self.parts, s.parts, strict=True):
             finished = state.finished[at]

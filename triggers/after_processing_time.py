@@ -1,4 +1,4 @@
-"""AfterProcessingTime: fire some time after the first row, or the last one, on the clock."""
+"""AfterProcessingTime: fire a delay after the first or last row, in processing time."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, Waiti
 
 @attrs.frozen
 class AfterProcessingTime(Trigger):
-    """Fires when the clock is at or past ``delay`` after the first row it saw, and is finished.
+    """Fires when the clock is at or past ``delay`` after the first row it saw, and is then finished.
 
-    Under Repeatedly the wait begins again with the first row after the firing. Merging takes the earliest target
-    of the parts (since the last row: the latest); one that has fired in a part starts again.
+    Under Repeatedly the delay restarts with the first row after the firing. Merging takes the earliest target of the parts (with
+    since="last": the latest); if it has fired in a part, it starts again.
 
     Args:
         delay: at least 0; 0 fires with every bundle, unless it is aligned.
-        since: "first"; or "last": each bundle with rows begins the wait anew, so it fires once no row came for so long.
-        aligned_to: waits on until the next multiple of it since 1970, after the delay; such as "1 minute" for the full
-            minute. Exactly on one it waits for the next.
-        offset: what these multiples are moved by; of any sign.
+        since: "first"; or "last": each bundle with rows restarts the delay, so it fires after a gap of this length.
+        aligned_to: after the delay, wait for its next multiple since 1970, such as "1 minute" for the full minute. Exactly on
+            one, wait for the next.
+        offset: shifts these multiples; of any sign.
 
     Raises:
-        OptionError: a negative delay; ``since`` is neither; a period not above 0; an offset of nothing.
+        OptionError: a negative delay; ``since`` is neither; a period not above 0; an offset without ``aligned_to``.
 
     Example:
         >>> from beamish.triggers import AfterProcessingTime, AfterWatermark, Repeatedly
@@ -48,14 +48,14 @@ class AfterProcessingTime(Trigger):
     needs_clock = True
 
     def __attrs_post_init__(self) -> None:
-        check_span("AfterProcessingTime(delay)", self.delay, "a pane comes only so long after its row")
+        check_span("AfterProcessingTime(delay)", self.delay, "each pane is delayed by this much")
         if self.since not in ("first", "last"):
             raise OptionError(
                 f"AfterProcessingTime(since={self.since!r}): must be 'first' or 'last', the row it waits from"
             )
         if self.offset and self.aligned_to is None:
             raise OptionError(
-                f"AfterProcessingTime(offset={self.offset!r}): moves the times that it is aligned to; say aligned_to='1 minute'"
+                f"AfterProcessingTime(offset={self.offset!r}): shifts aligned times; add aligned_to='1 minute'"
             )
 
     def describe(self) -> str:
@@ -77,14 +77,14 @@ class AfterProcessingTime(Trigger):
         return {"target_us": ("int64", NEVER_US)}
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
-        # AfterEach shows rows to parts that are finished too; their wait is over.
+        # AfterEach also shows rows to finished parts; they no longer wait.
         begins = ~s.finished[at]
         if self.since == "first":
             begins &= s["target_us"][at] == NEVER_US
         s["target_us"][at[begins]] = self._target_us(now.clock_us)
 
     def _target_us(self, clock_us: int) -> int:
-        """When a wait is over that begins now; never, if that is beyond 64 bits."""
+        """The target of a delay that starts now; NEVER_US on overflow."""
         target_us = clock_us + self.delay.us
         if self.aligned_to is not None:
             target_us += self.aligned_to.us - (target_us - self.offset.us) % self.aligned_to.us

@@ -1,4 +1,4 @@
-"""AfterValue: fire when the value of an accumulation is as great, or as small, as wanted."""
+"""AfterValue: fire when the value of an accumulation reaches a bound."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from beamish.triggers.trigger import Flags, Merge, Now, State, Trigger, Waiting,
 
 @attrs.frozen
 class AfterValue(Trigger):
-    """Fires once the value that a pane would have now is at least, or at most, a number, and is finished.
+    """Fires once the value that a pane would have now is at least, or at most, a number, and is then finished.
 
-    It is asked after a bundle. Discarding panes have the value of what came since the last pane, the others that of all so
-    far. Null is neither. Merging asks for the merged window's value; fired in a part is fired. Once per session, however it
+    It is evaluated after a bundle. With discarding panes the value is of the rows since the last pane, otherwise of all rows.
+    Null is neither. Merging uses the merged window's value; if it has fired in a part, it has fired. Once per session, however it
     grows: ``AfterEach(AfterValue("n", at_least=5), Never())``.
 
     Args:
-        name: the accumulation, as the pipeline calls it; its values are numbers.
+        name: the name of an accumulation of the pipeline with numeric values.
         at_least: the least value that fires.
         at_most: the greatest value that fires, in place of ``at_least``.
 
     Raises:
-        OptionError: no name, not one of the two, or no number.
+        OptionError: an invalid name, both bounds or neither, or a bound that is not a number.
 
     Example:
         >>> from beamish.triggers import AfterValue, Repeatedly
@@ -46,7 +46,7 @@ class AfterValue(Trigger):
             raise OptionError(f"AfterValue(name={self.name!r}): must be the name of an accumulation, such as 'total'")
         if (self.at_least is None) == (self.at_most is None):
             raise OptionError(
-                f"{self!r}: say one of at_least and at_most, such as AfterValue({self.name!r}, at_least=5)"
+                f"{self!r}: give one of at_least and at_most, such as AfterValue({self.name!r}, at_least=5)"
             )
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
             is_number = isinstance(bound, (int, float, Decimal)) and not isinstance(bound, bool) and not isnan(bound)

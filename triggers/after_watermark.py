@@ -1,4 +1,4 @@
-"""AfterWatermark: fire when the watermark passes the end of the window, and before and after it as asked."""
+"""AfterWatermark: fire when the watermark passes the end of the window, with optional early and late firings."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, Window
 
 @attrs.frozen
 class AfterWatermark(Trigger):
-    """Fires once when the end of the window is passed; before it when ``early`` does, after it when ``late`` does.
+    """Fires once when the watermark passes the end of the window; before it when ``early`` does, after it when ``late`` does.
 
-    The end is a state, not an edge: a window whose first row is late fires at once. ``early`` and ``late`` repeat
-    by themselves. Merging goes back to waiting for the end unless the merged window is at its end and every part
-    was past it. Without ``late`` it is finished at the end: rows that come later are dropped.
+    The end is a state, not an edge: a window whose first row is late fires at once. ``early`` and ``late`` repeat. Merging waits
+    for the end again unless the merged window is at its end and every part was past it. Without ``late`` it is finished at the
+    end: later rows are dropped.
 
     Args:
         early: a trigger for panes before the end; None: none.
         late: a trigger for panes after the on-time pane; None: none.
 
     Raises:
-        OptionError: early or late is no trigger.
+        OptionError: early or late is not a trigger.
 
     Example:
         >>> from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark
@@ -62,7 +62,7 @@ class AfterWatermark(Trigger):
         return {"passed": ("bool", False)}
 
     def _running(self, s: State, at: WindowIndices) -> list[tuple[Trigger, State, Any]]:
-        """Each part with its state and in which of the windows ``at`` it is the phase that runs."""
+        """Each part with its state, and the windows of ``at`` in which it is the current phase."""
         passed = s["passed"][at]
         return [
             (part, state, passed == phase) for part, state, phase in zip(self.parts, s.parts, self._phases, strict=True)
@@ -70,7 +70,7 @@ class AfterWatermark(Trigger):
 
     @property
     def _phases(self) -> list[bool]:
-        """Of each part whether it is the one after the end."""
+        """For each part, whether it is the late one."""
         return [phase for phase, part in ((False, self.early), (True, self.late)) if part is not None]
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
@@ -91,7 +91,7 @@ class AfterWatermark(Trigger):
         for part, state, running in self._running(s, at):
             part.on_fire_columns(state, at[running & ~ends], now)
         for part, state, running in self._running(s, at):
-            # The early part is done at the end; the late part forgets what merging windows showed it too soon.
+            # The early part is done at the end; the late part clears rows that merging windows showed it early.
             part.reset(state, at[ends | (before_end & ~running)])
         s["passed"][at[ends]] = True
         if self.late is None:

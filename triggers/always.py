@@ -13,7 +13,7 @@ from beamish.triggers.trigger import Now, State, Stateless, Waiting, WindowIndic
 
 @attrs.frozen
 class Always(Stateless):
-    """Fires whenever it is asked, so with every bundle; never finished."""
+    """Fires with every bundle; never finished."""
 
     def describe(self) -> str:
         return "with every bundle of rows"

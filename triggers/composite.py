@@ -1,4 +1,4 @@
-"""What the triggers made of several others share."""
+"""The base of triggers with several sub-triggers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from beamish.triggers.trigger import Now, State, Trigger, Waiting, WindowIndices
 
 
 class Composite(Trigger):
-    """Several triggers, given one after the other: ``AfterAny(AfterCount(100), AfterProcessingTime("1 minute"))``.
+    """Several triggers, given as arguments: ``AfterAny(AfterCount(100), AfterProcessingTime("1 minute"))``.
 
-    Equal by kind and parts. No state of its own but ``finished``.
+    Equal by class and parts. Its only state is ``finished``.
 
     Raises:
-        OptionError: no part is given, or a part is no trigger.
+        OptionError: no part is given, or a part is not a trigger.
     """
 
     __slots__ = ("_parts",)
     _parts: tuple[Trigger, ...]
     _fires: ClassVar[str]
-    """How it fires by its parts, in words, such as "at the first of"."""
+    """How it fires by its parts, such as "at the first of"."""
     _waits: ClassVar[str]
-    """The same of what it waits for, such as "the first of"."""
+    """What it waits for, such as "the first of"."""
 
     def __init__(self, *triggers: Trigger) -> None:
         name = type(self).__name__
@@ -63,7 +63,7 @@ class Composite(Trigger):
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
 
     def identity(self) -> Any:
-        """What a checkpoint holds of it."""
+        """Its identity in a checkpoint."""
         return type(self).__name__, self.parts
 
     def __reduce__(self) -> tuple[type[Composite], tuple[Trigger, ...]]:

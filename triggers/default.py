@@ -13,7 +13,7 @@ from beamish.triggers.trigger import Now, State, Stateless, Waiting, WindowIndic
 
 @attrs.frozen
 class Default(Stateless):
-    """Fires when the watermark is at or past the window's end whenever it is asked; never finished."""
+    """Fires whenever the watermark is at or past the window's end; never finished."""
 
     waits_for_end: ClassVar[bool] = True
 

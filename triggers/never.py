@@ -1,4 +1,4 @@
-"""Never: no pane but the last."""
+"""Never: only the last pane."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Never(Stateless):
 
     def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         if len(at):
-            raise AssertionError("Never is never ready; a composite fired it all the same")
+            raise AssertionError("Never is never ready; a composite fired it anyway")
 
     def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
         return pa.array(["nothing but its expiry"] * len(at), pa.string())

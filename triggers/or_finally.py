@@ -18,15 +18,14 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, Window
 class OrFinally(Trigger):
     """Fires when ``main`` or ``finally_`` does; finished when ``finally_`` fires or ``main`` is finished.
 
-    Both see all rows. When ``finally_`` is ready only it fires and ``main`` is cleared. After merging it is
-    finished if one of the two is.
+    Both see all rows. When ``finally_`` is ready only it fires and ``main`` is cleared. After merging it is finished if either is.
 
     Args:
         main: the trigger that runs.
         finally_: the trigger that ends it.
 
     Raises:
-        OptionError: one of them is no trigger.
+        OptionError: one of them is not a trigger.
 
     Example:
         >>> from beamish.triggers import AfterCount, AfterWatermark, OrFinally, Repeatedly

@@ -1,4 +1,4 @@
-"""Repeatedly: a trigger again and again."""
+"""Repeatedly: repeat a trigger."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, Window
 
 @attrs.frozen
 class Repeatedly(Trigger):
-    """Fires when ``trigger`` does, which starts anew when it is finished; it is never finished itself.
+    """Fires when ``trigger`` does, and resets it when it is finished; never finished itself.
 
     Args:
         trigger: what to repeat.
 
     Raises:
-        OptionError: it is no trigger.
+        OptionError: not a trigger.
 
     Example:
         >>> from beamish.triggers import AfterProcessingTime, Repeatedly

@@ -4,22 +4,22 @@ Each (key, window) has its own state for each trigger of the tree. A trigger is 
 and when a clock it waits for passes (docs/rules/triggers.md#when-a-window-is-asked). The engine holds the states of many
 windows as columns and calls
 
-    on_rows_columns      rows have come for some windows
+    on_rows_columns      rows arrived for some windows
     should_fire_columns  which of these windows would fire?
     on_fire_columns      these windows fire now
-    on_merge_columns     some windows become one
-    wakes_at_columns     at which clock these windows are to be asked
+    on_merge_columns     some windows merge
+    wakes_at_columns     at which clock to evaluate these windows
     waits_for_columns    what these windows wait for, in words
-    clear                forget what was counted;  reset: be as new
+    clear                clear counts and timers;  reset: the initial state
 
 Laws:
 
 1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, its values, the watermark and the clock.
-2. After ``on_fire`` a trigger is finished or waits as if it had just begun, but for what its docs say it keeps.
-3. ``on_merge`` does not depend on the order of its parts, and of no parts it gives a new state.
+2. After ``on_fire`` a trigger is finished or in its initial state, except for the state that its docs say it keeps.
+3. ``on_merge`` does not depend on the order of its parts, and without parts it gives a new state.
 
-A trigger of a user's own redefines the methods about a single window (``create`` to ``wakes_at``); the methods
-on columns then call them window by window. The built-in triggers redefine the methods on columns.
+A custom trigger overrides the methods for a single window (``create`` to ``wakes_at``); the methods on columns then call them
+window by window. Built-in triggers override the methods on columns.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from beamish.kernels.unshared import unshared
 from beamish.markup import html_table
 
 WindowIndices = NDArray[np.intp]
-"""Indices of windows in the table that the engine works on."""
+"""Indices of windows in the engine's table."""
 Flags = NDArray[np.bool_]
 
 NEVER_US = 2**63 - 1
-"""The target of a wait that has not begun: later than every clock."""
+"""No target: later than every clock."""
 
 
 class State(Protocol):
@@ -64,10 +64,10 @@ class State(Protocol):
 
 
 class Now(Protocol):
-    """Where the clocks stand, for all windows of the table.
+    """The clocks, for all windows of the table.
 
     Attributes:
-        at_end: bool, one per window: the watermark (of a window of rows its reach) is at or past its end.
+        at_end: bool, one per window: the watermark (for a count window its reach) is at or past its end.
         clock_us: the processing-time clock.
         merging: whether the windows are of a merging kind.
         start_us, end_us: the windows' bounds, int64.
@@ -80,24 +80,24 @@ class Now(Protocol):
     end_us: Any
 
     def watermark_us(self, window: int) -> int | None:
-        """The watermark, or None before there is one; of a window of rows its reach, in rows."""
+        """The watermark, or None before there is one; for a count window its reach, in rows."""
 
     def value_is_within(self, name: str, at: WindowIndices, at_least: Any, at_most: Any) -> Flags:
-        """Whether the value that a pane of each of these windows would have now is a number within these bounds (None: any)."""
+        """Whether the value that a pane of each of these windows would have now is within these bounds (None: unbounded)."""
 
     def ask_at_end(self, at: WindowIndices) -> None:
-        """Have these windows asked when the watermark passes their end, unless it has."""
+        """Evaluate these windows when the watermark passes their end, unless it has."""
 
 
 class Waiting(Now, Protocol):
-    """The same, for words about windows that have not fired."""
+    """The same, for descriptions of windows that have not fired."""
 
     def until_end(self, at: WindowIndices) -> pa.Array:
-        """What the end of each of these windows waits for, as text: "the watermark to pass its end, 10:16:00 ..."."""
+        """What the end of each of these windows waits for: "the watermark to pass its end, 10:16:00 ..."."""
 
 
 class Merge(Protocol):
-    """Windows that become one: ``into`` are the results' indices (a result may be one of its own parts).
+    """Merging windows: ``into`` are the results' indices (a result may be one of its own parts).
 
     ``any``, ``all``, ``sum``, ``least`` and ``lists`` take a column of the whole table and give one entry per result,
     over its parts.
@@ -115,9 +115,9 @@ class Merge(Protocol):
 
 @attrs.frozen
 class TriggerContext:
-    """What a user's trigger sees of one window: bounds, watermark and clock, in microseconds since the epoch.
+    """What a custom trigger sees of one window: bounds, watermark and clock, in microseconds since the epoch.
 
-    Of a window of rows the bounds are numbers of rows, and the watermark is the reach, a number of rows too.
+    For a count window the bounds are row numbers, and the watermark is the reach, also a row number.
     """
 
     start_us: int
@@ -132,10 +132,10 @@ class TriggerContext:
 
 
 class Trigger:
-    """Says when a window fires and when it is finished. Subclass it for triggers of your own.
+    """Decides when a window fires and when it is finished. Subclass it for triggers of your own.
 
-    A subclass is best a frozen attrs class. A window's state is a plain value (None, bool, int, float, str, or
-    lists and string-keyed dicts of these): it is kept in the checkpoint. The methods are pure functions.
+    A subclass should be a frozen attrs class. A window's state is a plain value (None, bool, int, float, str, or
+    lists and string-keyed dicts of these): it is stored in the checkpoint. The methods are pure functions.
 
     Example:
         >>> import attrs
@@ -151,64 +151,64 @@ class Trigger:
     """
 
     waits_for_end: ClassVar[bool] = False
-    """Whether a window that got a row before its end is asked when the watermark passes its end."""
+    """Whether a window with a row before its end is evaluated when the watermark passes its end."""
     __repr__ = plain_repr
 
     def create(self) -> Any:
-        """The state of a window that is new."""
+        """The state of a new window."""
         return None
 
     def on_rows(self, state: Any, count: int, context: TriggerContext, /) -> Any:
-        """The state after ``count`` rows of one bundle came for the window."""
+        """The state after ``count`` rows of one bundle arrived."""
         return state
 
     def should_fire(self, state: Any, context: TriggerContext, /) -> bool:
         """Whether the window fires."""
-        raise NotImplementedError(f"{type(self).__name__}.should_fire(state, context) is not written")
+        raise NotImplementedError(f"{type(self).__name__}.should_fire(state, context) is not defined")
 
     def on_fire(self, state: Any, context: TriggerContext, /) -> tuple[Any, bool]:
-        """The state after a firing, and whether the trigger is finished with it."""
+        """The state after a firing, and whether the trigger is finished."""
         return self.create(), False
 
     def on_merge(self, states: Sequence[Any], context: TriggerContext, /) -> Any:
-        """The state of the window that the windows of these states became; at least one state."""
+        """The state of a merged window, from the states of its parts (at least one)."""
         raise NotImplementedError(
-            f"{type(self).__name__}.on_merge(states, context) is not written; windows that merge need it"
+            f"{type(self).__name__}.on_merge(states, context) is not defined; merging windows need it"
         )
 
     def wakes_at(self, state: Any, /) -> int | None:
-        """The clock, in microseconds, at which the window is to be asked; None: no wait."""
+        """The clock, in microseconds, at which to evaluate the window; None: no timer."""
         return None
 
     def waits_for(self, state: Any, context: TriggerContext, /) -> str:
-        """What a window in this state waits for, in words that follow "it waits for"; for whoever asks why it did not fire."""
+        """What a window in this state waits for, to follow "it waits for"; shown when asked why it did not fire."""
         return f"what {self!r} says; its state is {state!r}"
 
     def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
-        """Whether it can finish while rows may still come, which are then dropped.
+        """Whether it can finish while rows may still arrive, which are then dropped.
 
         See docs/rules/triggers.md#triggers-that-can-lose-rows.
         """
         return True
 
     def describe(self) -> str:
-        """When a window fires, in words that follow "a window fires"."""
+        """When a window fires, to follow "a window fires"."""
         return f"as {self!r} says"
 
     def _repr_html_(self) -> str:
         return html_table((), [(repr(self), f"a window fires {self.describe()}")])
 
     def describe_repeated(self) -> str:
-        """The same words where it is asked again after each firing."""
+        """The same for a trigger that repeats."""
         return f"repeatedly {self.describe()}"
 
     def can_fire_before_end(self) -> bool:
-        """Whether it may fire before the end of its window; if not, nothing comes from a window that has no end."""
+        """Whether it may fire before the end of its window; if not, a window without an end emits nothing."""
         return True
 
     @property
     def asked_values(self) -> tuple[str, ...]:
-        """The accumulations whose values it looks at, by name."""
+        """The names of the accumulations whose values it reads."""
         return tuple(name for part in self.parts for name in part.asked_values)
 
     # The same on columns.
@@ -220,28 +220,28 @@ class Trigger:
 
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
-        """The state's columns beside ``finished``: name to (dtype, value when new)."""
+        """The state's columns besides ``finished``: name to (dtype, initial value)."""
         return {"state": ("object", None)}
 
     @property
     def needs_clock(self) -> bool:
-        """Whether the processing-time clock can make it fire."""
+        """Whether the processing-time clock can fire it."""
         return type(self).wakes_at is not Trigger.wakes_at or any(part.needs_clock for part in self.parts)
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
-        """``count[i]`` rows (int64, at least 1) of this bundle have come for window ``at[i]``."""
+        """``count[i]`` rows (int64, at least 1) of this bundle arrived for window ``at[i]``."""
         if self.waits_for_end:
             now.ask_at_end(at)
         for i, rows in zip(at.tolist(), count.tolist(), strict=True):
             s["state"][i] = (self._call(i, "on_rows", self._state(s, i), rows, _context(now, i)),)
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
-        """Which of the windows ``at`` would fire: bool, one for each."""
+        """Which of the windows ``at`` would fire: bool, one each."""
         answers = []
         for i in at.tolist():
             answer = self._call(i, "should_fire", self._state(s, i), _context(now, i))
             if not isinstance(answer, (bool, np.bool_)):
-                raise self._wrong(i, f"should_fire gave {answer!r}: it must be True or False")
+                raise self._wrong(i, f"should_fire returned {answer!r}: must be True or False")
             answers.append(answer)
         return np.array(answers, dtype=bool)
 
@@ -251,20 +251,20 @@ class Trigger:
             fired = self._call(i, "on_fire", self._state(s, i), _context(now, i))
             if not isinstance(fired, tuple) or len(fired) != 2 or not isinstance(fired[1], (bool, np.bool_)):
                 raise self._wrong(
-                    i, f"on_fire gave {fired!r}: it must be a pair, (state, whether the trigger is finished)"
+                    i, f"on_fire returned {fired!r}: must be a pair, (state, whether the trigger is finished)"
                 )
             s["state"][i], s.finished[i] = (fired[0],), fired[1]
 
     def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
-        """Windows become one. Before the call a new result is as new, one equal to a part is that part."""
+        """Windows merge. A new result has the initial state, one equal to a part has that part's."""
         for i, cells in zip(m.into.tolist(), m.lists(s["state"]), strict=True):
             if not cells:
-                continue  # of no parts: it stays new
+                continue  # no parts: it stays new
             states = [unshared(self.create() if cell is None else cell[0]) for cell in cells]
             s["state"][i] = (self._call(i, "on_merge", states, _context(now, i)),)
 
     def _state(self, s: State, i: int) -> Any:
-        """A copy of a window's state, which the methods may change: the one in the table may be another's, or be gone back to."""
+        """A copy of a window's state, since the methods may mutate it while the stored one may be shared or rolled back to."""
         cell = s["state"][i]
         return unshared(self.create() if cell is None else cell[0])
 
@@ -280,14 +280,14 @@ class Trigger:
         return result
 
     def clear(self, s: State, at: WindowIndices) -> None:
-        """Forget what was counted and waited for in the windows ``at``, sub-triggers included."""
+        """Clear counts and timers in the windows ``at``, sub-triggers included."""
         for name, (_, new) in self.columns.items():
             s[name][at] = new
         for part, state in zip(self.parts, s.parts, strict=True):
             part.clear(state, at)
 
     def reset(self, s: State, at: WindowIndices) -> None:
-        """Be as new in the windows ``at``: clear, and unfinish the whole tree."""
+        """Reset to the initial state in the windows ``at``: clear, and unfinish the whole tree."""
         self.clear(s, at)
         self._unfinish(s, at)
 
@@ -297,14 +297,14 @@ class Trigger:
             part._unfinish(state, at)  # noqa: SLF001 - a trigger's own part
 
     def wakes_at_columns(self, s: State, at: WindowIndices) -> Any:
-        """The least clock at which the windows ``at`` want to be asked: int64, NEVER_US for none."""
+        """The least clock at which to evaluate the windows ``at``: int64, NEVER_US for none."""
         least = np.full(len(at), NEVER_US, dtype=np.int64)
         if type(self).wakes_at is not Trigger.wakes_at:
             for place, i in enumerate(at.tolist()):
                 wake = self._call(i, "wakes_at", self._state(s, i))
                 if wake is not None and not isinstance(wake, (int, np.integer)):
                     raise self._wrong(
-                        i, f"wakes_at gave {wake!r}: it must be None, or whole microseconds since the epoch"
+                        i, f"wakes_at returned {wake!r}: must be None, or whole microseconds since the epoch"
                     )
                 least[place] = NEVER_US if wake is None else min(max(wake, -NEVER_US), NEVER_US)
         for part, state in zip(self.parts, s.parts, strict=True):
@@ -312,13 +312,13 @@ class Trigger:
         return least
 
     def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
-        """What each of the windows ``at``, which would not fire now, waits for: text that follows "it waits for"."""
+        """What each of the windows ``at``, which would not fire now, waits for, to follow "it waits for"."""
         words = [self._call(i, "waits_for", self._state(s, i), _context(now, i)) for i in at.tolist()]
         return pa.array(words, pa.string())
 
 
 class Stateless(Trigger):
-    """A built-in trigger that keeps nothing of a window, and is never finished."""
+    """A built-in trigger without state, which is never finished."""
 
     def describe_repeated(self) -> str:
         return self.describe()
@@ -342,13 +342,13 @@ class Stateless(Trigger):
 
 
 def in_words(values: Any, words: Callable[[Any], str]) -> pa.Array:
-    """Words about each of some values, made once for those that are equal; values are a numpy array."""
+    """Describe values, once per distinct value; values are a numpy array."""
     distinct, of = np.unique(values, return_inverse=True)
     return pa.array([words(value) for value in distinct.tolist()], pa.string()).take(pa.array(of))
 
 
 def joined(*parts: Any) -> pa.Array:
-    """Text put together entry by entry; a part is an array of text, or one text for all."""
+    """Concatenate text entry by entry; a part is an array of text, or one text for all."""
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -357,10 +357,10 @@ def _context(now: Now, i: int) -> TriggerContext:
 
 
 def check_trigger(where: str, value: Any) -> Trigger:
-    """Give ``value`` back if it is a trigger.
+    """Return ``value`` if it is a trigger.
 
     Raises:
-        OptionError: it is not.
+        OptionError: it is not a trigger.
     """
     if isinstance(value, type) and issubclass(value, Trigger):
         raise OptionError(f"{where}={value.__name__}: a trigger class, not a trigger; write {value.__name__}(...)")
@@ -369,25 +369,24 @@ def check_trigger(where: str, value: Any) -> Trigger:
     kind = type(value)
     if kind.should_fire is Trigger.should_fire and kind.should_fire_columns is Trigger.should_fire_columns:
         raise OptionError(
-            f"{where}={value!r}: {kind.__name__} does not define should_fire; write should_fire(self, state, context), which says "
-            "whether the window fires now"
+            f"{where}={value!r}: {kind.__name__} does not define should_fire; write should_fire(self, state, context), which returns whether the window fires now"
         )
     return value
 
 
-if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+if TYPE_CHECKING:  # type checkers treat a converter as a function of the value
 
     def read_trigger(value: Trigger) -> Trigger:
-        """Read a field as ``check_trigger`` does."""
+        """Read a field like ``check_trigger``."""
 
     def read_trigger_or_none(value: Trigger | None) -> Trigger | None:
-        """Read a field as ``check_trigger`` does; None stays."""
+        """Read a field like ``check_trigger``; None stays None."""
 
 else:
 
     def _read_trigger(
         value: Trigger, option: Any, field: Any
-    ) -> Trigger:  # names class and attribute in what it refuses
+    ) -> Trigger:  # names class and attribute in error messages
         return check_trigger(f"{type(option).__name__}({field.name})", value)
 
     def _read_trigger_or_none(value: Trigger | None, option: Any, field: Any) -> Trigger | None:

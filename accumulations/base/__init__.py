@@ -1,1 +1,1 @@
-"""The contract of an accumulation, and what adapts one to merges, retractions and plain Python."""
+"""The contract of an accumulation, and its adapters to merges, retractions and plain Python."""

@@ -1,15 +1,15 @@
-"""The contract of an accumulation: what becomes of the rows of a window.
+"""The contract of an accumulation.
 
 Laws (property tests of the same name):
 
 1. ``merge`` is associative and commutative, with ``create()`` as identity.
-2. ``add(a, v)`` equals ``merge(a, add(create(), v))``, but for Fold.
-3. ``retract(add(a, v), v)`` equals ``a``, where ``retract`` is offered.
+2. ``add(a, v)`` equals ``merge(a, add(create(), v))``, except for Fold.
+3. ``retract(add(a, v), v)`` equals ``a``, where ``retract`` is defined.
 
-On columns an accumulator is one or more Arrow columns, its *state*: ``lift`` makes each row an accumulator of
-its own, ``combine`` merges accumulators group by group, ``extract_columns`` reads the values. Everything the
-engine does (pre-aggregate, add to a window, merge sessions, sum slices) is a ``combine``, except that new rows are
-added by ``add_rows`` to accumulations that do not pre-aggregate.
+On columns an accumulator is one or more Arrow columns, its *state*: ``lift`` turns each row into an accumulator, ``combine``
+merges accumulators group by group, ``extract_columns`` reads the values. Everything the engine does (pre-aggregate, add to a
+window, merge sessions, sum slices) is a ``combine``, except that new rows are added by ``add_rows`` to accumulations that cannot
+pre-aggregate.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from beamish.kernels.type_names import arrow_type
 from beamish.kernels.unshared import shared_object
 
 KeptRows: TypeAlias = tuple[NDArray[np.int64], pa.Array, NDArray[np.int64]]
-"""Rows that accumulators keep: their event times or numbers, the rows, the number of the accumulator of each."""
+"""Stored rows of accumulators: their event times or row numbers, the rows, the index of each row's accumulator."""
 
 
 class Accumulation:
-    """What becomes of a window's rows. Subclass it for accumulations of your own in plain Python.
+    """An aggregation of a window's rows. Subclass it for accumulations of your own in plain Python.
 
-    A subclass is best a frozen attrs class. It says which column it reads (``column``: a name, several, or None
-    for the whole row as a dict) and the type of its result in Spark's words (``result_type``, such as "bigint",
+    A subclass should be a frozen attrs class. It declares the column that it reads (``column``: a name, several, or None
+    for the whole row as a dict) and its result type as a Spark DDL type (``result_type``, such as "bigint",
     "double", "array<string>"), and defines ``create``, ``add``, ``merge`` and ``extract``. ``create`` is called for each window, and
     when the pipeline is checked. An accumulator is a
     plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets,
-    frozensets and dicts of these; it is kept in the checkpoint. One that is another object says how by ``dump`` and
-    ``load``. ``add`` and ``merge`` may change and return their first argument. Rows are added in the order of their event times; a null is added as None.
+    frozensets and dicts of these; it is stored in the checkpoint. For other objects define ``dump`` and ``load``. ``add`` and
+    ``merge`` may change and return their first argument. Rows are added in the order of their event times; a null is added as
+    None.
 
     Example:
         >>> import attrs
@@ -60,7 +61,7 @@ class Accumulation:
     """
 
     column: Any = None
-    """The column it reads: a name, several, or None for the whole row. (Any, since a subclass may say it more exactly.)"""
+    """The column it reads: a name, several, or None for the whole row. (Typed Any, so that subclasses may narrow it.)"""
     result_type: str = ""
     __repr__ = plain_repr
 
@@ -69,37 +70,37 @@ class Accumulation:
         raise NotImplementedError
 
     def add(self, accumulator: Any, value: Any, /) -> Any:
-        """The accumulator with one more row: the value of ``column``, a tuple if it names several, or the row."""
+        """Add a row: the value of ``column``, a tuple for several columns, or the row itself."""
         raise NotImplementedError
 
     def merge(self, a: Any, b: Any, /) -> Any:
-        """The accumulator of the rows of both."""
+        """Merge two accumulators."""
         raise NotImplementedError
 
     def extract(self, accumulator: Any, /) -> Any:
-        """The value of a pane."""
+        """The value emitted in a pane."""
         raise NotImplementedError
 
     def dump(self, accumulator: Any, /) -> Any:
-        """An accumulator as the plain value that the checkpoint keeps; by default it is one.
+        """Convert an accumulator to the plain value that is stored; by default the accumulator itself.
 
-        For accumulators that are objects, such as a sketch of another library: ``dump`` gives its bytes, ``load`` makes it
-        again. Both are called in every batch that the accumulator is part of.
+        For accumulators that are objects, such as a sketch of another library: ``dump`` returns its bytes, ``load`` restores it.
+        Both are called in every batch that touches the accumulator.
         """
         return accumulator
 
     def load(self, dumped: Any, /) -> Any:
-        """The accumulator that was dumped."""
+        """Restore a dumped accumulator."""
         return dumped
 
     retract: Any = None
-    """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
+    """``retract(self, accumulator, value)`` removes one row. Optional."""
 
     def of(self, input_: Any) -> Accumulation:
-        """The same of the rows of one input of a merge: ``Sum("amount").of("orders")`` (see ``bm.merge``).
+        """Restrict it to the rows of one input of a merge: ``Sum("amount").of("orders")`` (see ``bm.merge``).
 
         Raises:
-            OptionError: it is not the name of an input.
+            OptionError: not the name of an input.
         """
         from beamish.accumulations.base.one_input import OfInput
 
@@ -107,68 +108,68 @@ class Accumulation:
             raise OptionError(f"{self!r}.of({input_!r}): must be the name of an input of bm.merge")
         return OfInput(self, input_)
 
-    # The same on columns. Built-in accumulations redefine it; this one calls the methods above row by row.
-    # `columns` are the input columns in the order of `inputs`, and `types` their Arrow types. Where `inputs` is None
-    # it is one struct column, whose fields are all columns of the data, in their order.
+    # The same on columns. Built-in accumulations override it; the default calls the methods above row by row. `columns`
+    # are the input columns in the order of `inputs`, and `types` their Arrow types. If `inputs` is None, there is a
+    # single struct column with all columns of the data, in their order.
 
     python: ClassVar[bool] = True
-    """Whether the methods above do the work; False for the built-in accumulations, which work on columns."""
+    """Whether the row-by-row methods above are used; False for built-in accumulations."""
 
-    # What matters in a merge of several inputs only (see base/one_input.py and joins.py).
+    # For merges of several inputs only (see base/one_input.py and joins.py).
 
     explodes: ClassVar[bool] = False
-    """Whether a pane comes out as several rows, or none, by ``explode``. It is then the only one of its pipeline."""
+    """Whether a pane becomes several output rows, or none, by ``explode``. Such an accumulation is the only one of its pipeline."""
 
     @property
     def names_of_inputs(self) -> tuple[str, ...]:
-        """The inputs of a merge whose rows it takes, by name; none: it names none."""
+        """Names of the merge inputs whose rows it takes; empty: none named."""
         return ()
 
     def columns_of(self, input_: str) -> Iterable[str]:
-        """The columns it asks for by name of that input."""
+        """The columns of that input that it reads by name."""
         return ()
 
     def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
-        """The same over the merged rows of the inputs; ``name`` is the output column.
+        """Bind it to the merged rows of the inputs; ``name`` is the output column.
 
         Raises:
-            ColumnError: an input lacks a column, or has it with a type that does not go.
+            ColumnError: a column of an input is missing or has an unsupported type.
         """
         return self
 
     def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
-        """The type of its output column: that of its value, unless it explodes."""
+        """The type of its output column: that of its value, or of a row if it explodes."""
         return self.value_type(types)
 
     def explode(self, values: pa.Array, whole: NDArray[np.bool_]) -> tuple[NDArray[np.int64], pa.Array]:
-        """The rows that values come out as.
+        """Explode values into output rows.
 
         Args:
             values: one per pane.
-            whole: bool, one per pane: whether it comes out as one row whatever its value, which is then null.
+            whole: bool, one per pane: whether to emit exactly one row, with a null value.
 
         Returns:
-            for each row the number of its pane, and the rows, of the output type.
+            for each row the index of its pane, and the rows, of the output type.
         """
         raise NotImplementedError
 
     @property
     def preaggregates(self) -> bool:
-        """Whether rows may be combined before they reach their window, in any order (Fold without merge: no)."""
+        """Whether rows may be pre-aggregated, in any order (Fold without merge: no)."""
         return True
 
     @property
     def inputs(self) -> tuple[str, ...] | None:
-        """The columns it reads; None: all of them, one dict per row."""
+        """The columns it reads; None: the whole row as a dict."""
         if self.column is None or isinstance(self.column, str):
             return None if self.column is None else (self.column,)
         return tuple(self.column)
 
     def check(self, name: str, *, merging: bool) -> None:
-        """Check what only the pipeline knows; ``name`` is the output column.
+        """Check it against the windows; ``name`` is the output column.
 
         Raises:
-            PipelineError: it does not go with windows that merge, or lacks something.
+            PipelineError: it does not support merging windows, or a method is missing.
         """
         if not self.python:
             return
@@ -179,8 +180,7 @@ class Accumulation:
         if (kind.dump is Accumulation.dump) != (kind.load is Accumulation.load):
             one, other = ("load", "dump") if kind.dump is Accumulation.dump else ("dump", "load")
             raise PipelineError(
-                f"accumulate({name}={self!r}): {kind.__name__} defines {one} without {other}; what one makes of an accumulator the "
-                "other makes one of again"
+                f"accumulate({name}={self!r}): {kind.__name__} defines {one} without {other}; dump() and load() are each other's inverse"
             )
         names = [self.column] if isinstance(self.column, str) else self.column
         several = isinstance(names, (list, tuple)) and names and all(isinstance(one, str) and one for one in names)
@@ -191,19 +191,17 @@ class Accumulation:
             )
         if not self.result_type:
             raise PipelineError(
-                f"accumulate({name}={self!r}): {type(self).__name__} does not say the type of its result; add "
-                "result_type = 'double', or whichever it is, in Spark's words"
+                f"accumulate({name}={self!r}): {type(self).__name__} has no result type; add result_type = 'double', or another Spark type"
             )
         self.value_type(())
         shared = self._shared_object()
         if shared is not None:
             raise PipelineError(
-                f"accumulate({name}={self!r}): {type(self).__name__}.create() gives one and the same {type(shared).__name__} each time, so "
-                "that windows would add to each other's; make a new one in create()"
+                f"accumulate({name}={self!r}): {type(self).__name__}.create() returns the same {type(shared).__name__} each time, so windows would share it; return a new one from create()"
             )
 
     def _shared_object(self) -> Any:
-        """A mutable object that two accumulators would have in common; None: there is none, or ``create`` raises, as it will with a row."""
+        """A mutable object that two new accumulators share; None: there is none, or ``create`` raises, as it will for a row."""
         try:
             return shared_object(self.create(), self.create())
         except Exception:  # noqa: BLE001 - what a worker has may be missing here
@@ -213,28 +211,28 @@ class Accumulation:
         """Check the types of its input columns.
 
         Raises:
-            ColumnError: a column has a type it cannot accumulate.
+            ColumnError: a column has an unsupported type.
         """
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
-        """The Arrow type of its value, after Spark's rules for the same aggregate."""
+        """The Arrow type of its value, by Spark's rules for the same aggregate."""
         return arrow_type(f"{type(self).__name__}(result_type)", self.result_type)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        """The columns of its state. Where all have a merger, ``fields.combine_fields`` does what ``combine`` does."""
+        """The columns of its state. If all have a merger, ``fields.combine_fields`` implements ``combine``."""
         return (Field(pa.binary()),)
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
-        """Make each row an accumulator of its own: the state's columns, one entry per row."""
+        """Turn each row into an accumulator: the state's columns, one entry per row."""
         return self.reduce(columns, event_time_us, Groups.each(len(event_time_us)))
 
     def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
-        """Accumulate rows group by group: ``combine(groups, lift(...))``, by whatever way is fastest.
+        """Accumulate rows group by group, as ``combine(groups, lift(...))`` but possibly faster.
 
         Args:
             columns: the input columns.
             event_time_us: int64, microseconds since the epoch, one per row.
-            groups: of the rows; a group with no row gets the accumulator of no rows.
+            groups: of the rows; an empty group gets the accumulator of no rows.
 
         Returns:
             the state's columns, one entry per group.
@@ -248,9 +246,9 @@ class Accumulation:
         event_time_us: NDArray[np.int64],
         groups: Groups,
     ) -> list[pa.Array]:
-        """Go on from earlier accumulators with new rows: ``combine`` of ``state`` and ``reduce`` of the rows.
+        """Add new rows to accumulators: ``combine`` of ``state`` and ``reduce`` of the rows.
 
-        The one way to continue a Fold without ``merge``, whose function is called with the old accumulator.
+        A Fold without ``merge`` can only be continued this way: its function is called with the old accumulator.
 
         Args:
             state: the state's columns, one entry per group (the accumulator of no rows for a new group).
@@ -267,7 +265,7 @@ class Accumulation:
         """Merge accumulators group by group.
 
         Args:
-            groups: of the entries of ``state``; a group with no entry gets the accumulator of no rows.
+            groups: of the entries of ``state``; an empty group gets the accumulator of no rows.
             state: the state's columns.
 
         Returns:
@@ -276,21 +274,21 @@ class Accumulation:
         return [rows.merge_accumulators(self, state[0], groups)]
 
     def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
-        """The rows that it keeps: their struct types, by the input that they are of; "" where there is one; none: it keeps no rows."""
+        """Struct types of the rows that it stores, by input ("" for a single one); empty: it stores none."""
         return {}
 
     def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
-        """The rows that accumulators keep, of one of the ``kept``.
+        """The stored rows of accumulators, for one of the ``kept``.
 
         Returns:
-            their event times or numbers (int64), the rows (structs), and the number of the accumulator that each is of (int64).
+            their event times or numbers (int64), the rows (structs), and the index of each row's accumulator (int64).
         """
-        raise NotImplementedError(f"{type(self).__name__} keeps no rows")
+        raise NotImplementedError(f"{type(self).__name__} stores no rows")
 
     def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
-        """Raise what otherwise only the values of accumulators would: asked as rows come, where those that raise are dropped.
+        """Raise the errors that ``extract_columns`` would raise; called as rows arrive, so that rows causing them can be dropped.
 
-        A user's ``extract`` is not called: it may hold of more rows, and not of few.
+        A user's ``extract`` is not called: it may fail for few rows and succeed for more.
         """
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
@@ -300,12 +298,12 @@ class Accumulation:
 
 @attrs.frozen
 class MergedInput:
-    """An input of a merge, as accumulations see it.
+    """A merge input, as accumulations see it.
 
     Attributes:
         name: of the input.
-        number: in the order in which they were named, from 0.
-        keys: the columns it is keyed by, by their own names.
+        number: in the order of declaration, from 0.
+        keys: its key columns, by their own names.
         columns: all its columns, by their own names, with their types.
     """
 
@@ -315,7 +313,7 @@ class MergedInput:
     columns: Mapping[str, pa.DataType]
 
     def merged_name(self, column: str) -> str:
-        """The column's name in the merged rows."""
+        """The name of a column in the merged rows."""
         return merged_name(self.name, column)
 
 

@@ -1,4 +1,4 @@
-"""The arguments of accumulations, and the checks on the columns they name."""
+"""Arguments of accumulations, and checks of the columns they name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beamish.kernels.order import is_orderable
 
 
 def column_field(*, optional: bool = False) -> Any:
-    """An attrs field that holds the name of a column, or None if ``optional``."""
+    """An attrs field that holds a column name, or None if ``optional``."""
 
     def check(owner: Any, attribute: attrs.Attribute[Any], value: object) -> None:
         if not (optional and value is None):
@@ -24,10 +24,10 @@ def column_field(*, optional: bool = False) -> Any:
 
 
 def check_column(where: str, value: object) -> None:
-    """Check that a value is the name of a column.
+    """Check that a value is a column name.
 
     Raises:
-        OptionError: it is not.
+        OptionError: it is not a column name.
     """
     if not isinstance(value, str) or not value:
         raise OptionError(
@@ -36,7 +36,7 @@ def check_column(where: str, value: object) -> None:
 
 
 def flag_field(*, kw_only: bool = False) -> Any:
-    """An attrs field that is True or False, False by default."""
+    """An attrs field that holds a bool, False by default."""
 
     def check(owner: Any, attribute: attrs.Attribute[Any], value: object) -> None:
         if not isinstance(value, bool):
@@ -46,7 +46,7 @@ def flag_field(*, kw_only: bool = False) -> Any:
 
 
 def count_field() -> Any:
-    """An attrs field that holds a number of things, at least 1."""
+    """An attrs field that holds a count, at least 1."""
 
     def check(owner: Any, attribute: attrs.Attribute[Any], value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -73,7 +73,7 @@ def function_field(*, optional: bool = False) -> Any:
 
 
 def function_name(function: Callable[..., Any] | None) -> str:
-    """A function as one would write it after importing its module."""
+    """The qualified name of a function, importable from its module."""
     if function is None:
         return "None"
     name = getattr(function, "__qualname__", None) or repr(function)
@@ -82,7 +82,7 @@ def function_name(function: Callable[..., Any] | None) -> str:
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Whether it can be summed: a signed integer, a float, a decimal (or a column of only nulls)."""
+    """Whether it can be summed: signed integer, float, decimal (or a column of only nulls)."""
     kind = pa.types
     return bool(
         (kind.is_integer(type_) and not kind.is_uint64(type_))
@@ -93,19 +93,19 @@ def is_number(type_: pa.DataType) -> bool:
 
 
 def check_numbers(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
-    """Check that the input columns of an accumulation are numbers.
+    """Check that the input columns of an accumulation are numeric.
 
     Raises:
-        ColumnError: one is not.
+        ColumnError: a column is not numeric.
     """
     _check(name, owner, types, test=is_number, what="a number", fix="cast it to bigint, double or decimal first")
 
 
 def check_orderable(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
-    """Check that the input columns of an accumulation have an order.
+    """Check that the input columns of an accumulation are orderable.
 
     Raises:
-        ColumnError: one has not.
+        ColumnError: a column is not orderable.
     """
     _check(
         name,

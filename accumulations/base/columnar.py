@@ -1,4 +1,4 @@
-"""What the built-in accumulations share: their methods work on whole columns."""
+"""Base classes of the built-in accumulations, which work on whole columns."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from beamish.kernels.order import Keys, sort_keys
 
 
 class Columnar(Accumulation):
-    """An accumulation that works on columns, and whose state's columns are summed, or least or greatest values."""
+    """An accumulation on columns whose state columns are merged by sum, min or max."""
 
     __slots__ = ()
 
     python: ClassVar[bool] = False
     mergers: ClassVar[tuple[tuple[Merger | None, Any], ...]] = ()
-    """Per column of the state: how two are merged, and its value for no rows."""
+    """How each state column is merged, and its value for no rows."""
 
     def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
-        """Whether its state is sums, and taking a row away undoes adding it exactly."""
+        """Whether its state is sums, so that subtracting a row exactly undoes adding it."""
         return False
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
-        """The types of the state's columns; by default the one of its value."""
+        """Types of the state columns; by default the type of its value."""
         return (self.value_type(types),)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return self.fields_of(self.state_types(types))
 
     def fields_of(self, state_types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        """The columns of its state, given their types."""
+        """The state columns, given their types."""
         column = ", ".join(self.inputs or ())
         return tuple(
             Field(type_, merger, initial, column)
@@ -69,16 +69,16 @@ class Columnar(Accumulation):
 
 
 class ListColumnar(Columnar):
-    """An accumulation whose state is one list of items per group, in order of their sort keys."""
+    """An accumulation whose state is one list of items per group, ordered by their sort keys."""
 
     __slots__ = ()
 
     mergers = ((None, ()),)
     distinct: ClassVar[int] = 0
-    """Items that agree in this many of their first keys are alike, and one of them is kept; 0: all items are kept."""
+    """Items that agree in this many leading keys are duplicates, and one is kept; 0: all items are kept."""
 
     def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
-        """The type of an item; by default that of the column."""
+        """The item type; by default that of the column."""
         return plain_type(types[0])
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
@@ -88,7 +88,7 @@ class ListColumnar(Columnar):
         return pa.list_(self.item_type(types))
 
     def items(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> tuple[pa.Array, Flags | None]:
-        """The rows' items, and which rows have one (None: all); by default the values that are not null."""
+        """The items of rows, and which rows have one (None: all); by default the non-null values."""
         values = plain(columns[0])
         return values, valid(values)
 
@@ -98,7 +98,7 @@ class ListColumnar(Columnar):
 
     @property
     def keep(self) -> int | None:
-        """The greatest number of items kept, the first in order; None: all."""
+        """Maximum number of items kept, the first in order; None: all."""
         return None
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:

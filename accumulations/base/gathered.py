@@ -1,8 +1,8 @@
-"""CoGroup and the joins over merged rows: they keep the rows of the inputs they name.
+"""CoGroup and the joins over merged rows, which store the rows of the inputs they name.
 
-The state is one list of rows per input, in the order of event times. A pane's value is the lists; a join makes of
-them, where the output is built, one row per pair. All rows of one key and window belong together, so the pairs are
-the product of the two lists, which is computed by index arithmetic over all panes at once.
+The state is one list of rows per input, in the order of event times. A pane's value is the lists; a join turns them into one row
+per pair when the output is built. All rows of one key and window belong together, so the pairs are the product of the two lists,
+which is computed by index arithmetic over all panes at once.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from beamish.kernels.reserved import INPUT
 
 @attrs.frozen
 class Side:
-    """An input whose rows are kept.
+    """A stored input.
 
     Attributes:
         name: of the input.
         number: its number.
-        columns: the columns kept, as the merged rows call them.
-        fields: the same, as the input itself calls them.
+        columns: the stored columns, by their names in the merged rows.
+        fields: the same, by their names in the input.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Side:
 
 
 def side_of(where: str, input_: MergedInput) -> Side:
-    """An input whose rows are kept, without the columns it is keyed by.
+    """A stored input, without its key columns.
 
     Raises:
-        ColumnError: a column is of a type without an order.
+        ColumnError: a column is not orderable.
     """
     fields = tuple(name for name in input_.columns if name not in input_.keys)
     for name in fields:
@@ -74,12 +74,12 @@ def side_of(where: str, input_: MergedInput) -> Side:
 
 @attrs.frozen(repr=False)
 class Gathered(Columnar):
-    """An accumulation that keeps the rows of inputs.
+    """An accumulation that stores the rows of inputs.
 
-    Its first input column numbers the input; then come the columns of each side.
+    Its first input column is the number of the input; the columns of each side follow.
 
     Attributes:
-        declared: what the pipeline declares.
+        declared: the accumulation as declared in the pipeline.
         sides: the inputs, in the order declared.
     """
 
@@ -98,7 +98,7 @@ class Gathered(Columnar):
         return False
 
     def row_types(self, types: Sequence[pa.DataType]) -> list[pa.DataType]:
-        """The type of a row, side by side."""
+        """The row type of each side."""
         return [
             pa.struct([(name, _kept_type(type_)) for name, type_ in zip(side.fields, own, strict=True)])
             for side, own in zip(self.sides, self._by_side(types), strict=True)
@@ -121,7 +121,7 @@ class Gathered(Columnar):
         return state
 
     def own_rows(self, columns: Sequence[pa.Array]) -> Iterator[tuple[Flags, pa.Array]]:
-        """Side by side which rows are of it, and these as structs."""
+        """For each side, which rows belong to it, and these rows as structs."""
         which = numbers(columns[0])
         for side, values in zip(self.sides, self._by_side(columns), strict=True):
             own: Flags = which == side.number
@@ -144,21 +144,20 @@ class Gathered(Columnar):
         return struct_column(lists, [side.name for side in self.sides])
 
     def _by_side(self, columns: Sequence[pa.Array]) -> list[Sequence[pa.Array]]:
-        """The columns after the first, side by side."""
+        """The columns after the first, per side."""
         ends = np.cumsum([1, *(len(side.columns) for side in self.sides)]).tolist()
         return [columns[start:end] for start, end in pairwise(ends)]
 
 
 @attrs.frozen(repr=False)
 class Pairs(Gathered):
-    """A join: two sides, whose value is kept as the lists and given out as their pairs.
+    """A join of two sides: its value is stored as two lists and emitted as pairs.
 
-    A list that is in no pair is emptied, so that two values of a window that grows are equal exactly if their pairs
-    are.
+    The list of an unpaired side is emptied, so that two values of a growing window are equal if and only if their pairs are.
 
     Attributes:
-        keeps_left: whether left rows without a match come out, with a null for the right one.
-        keeps_right: whether right rows without a match come out, with a null for the left one.
+        keeps_left: whether left rows without a match are emitted, with a null right side.
+        keeps_right: whether right rows without a match are emitted, with a null left side.
     """
 
     keeps_left: bool
@@ -196,7 +195,7 @@ class Pairs(Gathered):
 
 
 def _kept_type(type_: pa.DataType) -> pa.DataType:
-    """The type a column is kept in; one of only nulls is kept as a boolean."""
+    """The stored type of a column; a column of only nulls is stored as boolean."""
     return pa.bool_() if pa.types.is_null(type_) else plain_type(type_)
 
 
@@ -205,12 +204,12 @@ def _keys(items: pa.Array) -> Keys:
 
 
 def _struct(columns: Sequence[pa.Array], names: Sequence[str], rows: int) -> pa.Array:
-    """A struct column, also where it has no fields."""
+    """A struct column, also for no fields."""
     return struct_column(columns, names) if names else pa.array([{}] * rows, pa.struct([]))
 
 
 def _shorten(items: pa.Array, lengths: NDArray[np.int64], kept: Flags) -> pa.Array:
-    """Lists of items, emptied where they are not kept."""
+    """Lists of items, emptied where flagged."""
     if not kept.all():
         items = items.filter(flags(np.repeat(kept, lengths)))
     return list_column(items, np.where(kept, lengths, 0))

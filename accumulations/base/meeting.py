@@ -1,7 +1,7 @@
-"""Joins of rows that are at most a span apart (``bm.Within``): in a window a row meets some of the other side, not all.
+"""Joins of rows at most a span apart (``bm.Within``): a row matches some, not all, rows of the other side.
 
-Both sides are in the order of event times, so the rows that a row meets stand next to each other, and where they begin and end is
-found for all rows of all panes at once.
+Both sides are in the order of event times, so the matches of a row are contiguous, and their bounds are found for all rows of all
+panes at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from beamish.kernels.groups import Groups
 class MeetingPairs(Pairs):
     """A join whose right rows are from ``before_us`` before a left row to ``after_us`` after it, bounds included.
 
-    Rows that meet none are left out, so that two values of a window that grows are equal exactly if their pairs are.
+    Rows without a match are left out, so that two values of a growing window are equal if and only if their pairs are.
 
     Attributes:
         before_us, after_us: microseconds.
@@ -85,15 +85,15 @@ class MeetingPairs(Pairs):
 
 
 def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """The right rows that left rows meet, which stand next to each other.
+    """Ranges of right rows that match each left row.
 
     Args:
-        of_left: int64, one per left row: the number of what it belongs to.
-        since, until: int64, one per left row: it meets those of the same from then to then, microseconds, bounds included.
-        of_right, right: int64, one per right row, in order of both: the number of what it belongs to, and its time.
+        of_left: int64, one per left row: its group.
+        since, until: int64, one per left row: it matches rows of its group in this range, microseconds, bounds included.
+        of_right, right: int64, one per right row, ordered by both: its group and its time.
 
     Returns:
-        int64, one per left row: the first right row that it meets, and the one after the last.
+        int64, one per left row: its first matching right row, and the one after its last.
     """
     if not len(of_left) or not len(of_right):
         none = np.zeros(len(of_left), np.int64)
@@ -102,7 +102,7 @@ def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) 
     span = max(int(until.max()), int(right.max())) - least + 1
     if (
         max(int(of_left.max()), int(of_right.max())) + 1
-    ) * span >= 2**63:  # too wide for one number: the same over the times' ranks
+    ) * span >= 2**63:  # too wide for one number: the same over the ranks of the times
         known = np.unique(np.concatenate([right, since, until]))
         since, until, right = (np.searchsorted(known, times) for times in (since, until, right))
         least, span = 0, len(known)
@@ -113,12 +113,12 @@ def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) 
 
 @attrs.frozen(eq=False)
 class _Meeting:
-    """Which rows meet.
+    """Matches between rows.
 
     Attributes:
-        first, last: int64, one per left row: the first right row that it meets, and the one after the last.
-        is_met: bool, one per right row: whether a left row meets it.
-        of_left, of_right: int64, one per row: the number of its value.
+        first, last: int64, one per left row: its first matching right row, and the one after its last.
+        is_met: bool, one per right row: whether it has a match.
+        of_left, of_right: int64, one per row: the index of its value.
     """
 
     first: Ints

@@ -1,8 +1,7 @@
 """Accumulations in a merge: each names the input whose rows it takes.
 
 The rows of all inputs of a merge are one table: a column that numbers the input, and columns ``input.column``, null
-in the rows of the other inputs. What is declared by the names of inputs is bound to their numbers and columns when a
-pipeline meets its data.
+in the rows of the other inputs. Input names are bound to numbers and columns when a pipeline is applied to data.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from beamish.kernels.reserved import INPUT
 
 
 class OfInputs(Accumulation):
-    """An accumulation that names the inputs it takes rows of; ``bind`` gives one over the merged rows."""
+    """An accumulation that names the inputs it reads; ``bind`` gives one over the merged rows."""
 
     __slots__ = ()
 
@@ -34,7 +33,7 @@ class OfInputs(Accumulation):
 
 @attrs.frozen(repr=False)
 class OfInput(OfInputs):
-    """An accumulation of the rows of one input of a merge; made by ``Sum("amount").of("orders")``."""
+    """An accumulation of one input of a merge; created by ``Sum("amount").of("orders")``."""
 
     inner: Accumulation
     input: str
@@ -72,13 +71,13 @@ class OfInput(OfInputs):
 
 @attrs.frozen(repr=False)
 class OneInput(Accumulation):
-    """An accumulation that skips the rows of the other inputs. Its first input column numbers the input.
+    """An accumulation that skips the rows of other inputs. Its first input column is the number of the input.
 
     Attributes:
-        declared: what the pipeline declares.
+        declared: the accumulation as declared in the pipeline.
         number: the input's.
-        columns: the columns it reads, as the merged rows call them.
-        row: where it takes whole rows: what these columns are called in a row.
+        columns: the columns it reads, by their names in the merged rows.
+        row: if it takes whole rows, the names of these columns in a row.
     """
 
     declared: OfInput
@@ -137,7 +136,7 @@ class OneInput(Accumulation):
         return [pa.struct(list(zip(self.row, own, strict=True)))] if self.row else own
 
     def _own(self, columns: Sequence[pa.Array]) -> tuple[NDArray[np.bool_], list[pa.Array]]:
-        """Which rows are of its input, and their columns."""
+        """Which rows belong to its input, and their columns."""
         which, *values = columns
         own: NDArray[np.bool_] = numbers(which) == self.number
         if not own.all():

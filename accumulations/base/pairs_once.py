@@ -1,16 +1,17 @@
-"""Joins that give each pair once (``once=True``): what is kept of rows goes on when a pane is out.
+"""Joins that emit each pair once (``once=True``): rows stay stored after a pane is emitted.
 
 state (lists, one entry per accumulator)
-    left, right     the rows that are kept, by event time; each a struct of
+    left, right     the stored rows, by event time; each a struct of
         time        int64, microseconds since the epoch
         row         the row
-        number      int64: by which it is known again in other windows; where a row may be in several
-        event       int64: its event time, or the end of time if it has none; where ``time`` is a number of rows, and rows are kept for a time
-        met         bool: whether it is in a pair; of a side whose rows come alone if they are in none
-    due             the pairs that are in no pane yet, in any order: structs of both rows, one of them null if the other comes alone
+        number      int64: identifies it in other windows; where a row may be in several
+        event       int64: its event time, or the end of time if it has none; where ``time`` is a row number, and rows are kept
+        for a duration
+        met         bool: whether it has a match; for a side whose unmatched rows are emitted
+    due             the pairs not emitted yet, in any order: structs of both rows, one of them null for an unmatched row
 
-An accumulator has made the pairs of its own rows. Merging makes those of rows of different ones, so what is new meets what was there,
-rows of two sessions meet when these merge, and no two rows are looked at twice.
+An accumulator has already paired its own rows. Merging pairs rows of different accumulators: new rows with stored ones, rows of
+two merging sessions. No two rows are compared twice.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from beamish.kernels.order import run_starts, sort_keys, sort_order
 
 @attrs.frozen
 class Keeps:
-    """What is kept of an input.
+    """Retention of one input's rows.
 
     Attributes:
-        gives_alone: whether a row without a match comes out, with a null for the other side.
-        rows: how many rows a key and window keeps, the latest; None: all.
-        for_us: until the watermark is how far past their event time they are kept, microseconds; None: as long as their window is.
+        gives_alone: whether a row without a match is emitted, with a null other side.
+        rows: how many rows, the latest, are kept per key and window; None: all.
+        for_us: how far the watermark may pass their event time before they are dropped, microseconds; None: kept as long as their window.
     """
 
     gives_alone: bool
@@ -49,22 +50,21 @@ class Keeps:
     for_us: int | None = None
 
     def until_us(self, time_us: Ints) -> Ints:
-        """The watermark at which rows with these event times are no longer kept."""
-        assert self.for_us is not None  # noqa: S101 - asked only where it is said
+        """The watermark at which rows with these event times are dropped."""
+        assert self.for_us is not None  # noqa: S101 - called only if it is set
         return np.minimum(time_us, END_OF_TIME_US - self.for_us) + self.for_us
 
 
 @attrs.frozen(repr=False)
 class PairsOnce(Gathered):
-    """A join that gives each pair once; its first input columns are the rows' number and event time, where it is ``numbered`` and ``dated``.
+    """A join that emits each pair once; its first input columns are the rows' number and event time, if ``numbered`` and ``dated``.
 
     Attributes:
-        left, right: what is kept of each side.
-        numbered: whether a row may be in several windows, in all of which its number is the same. Then a pair comes in the first
-            group that makes it, and groups are numbered in the order of their windows.
-        dated: whether windows are of rows, and what is kept is said in time: rows are in the order of their numbers then, and go by their
-            event times.
-        meets_us: how far before a left row and after it the right rows are that it meets, microseconds; None: it meets all.
+        left, right: retention of each side.
+        numbered: whether a row may be in several windows, with the same number in each. Then a pair is emitted in the first group
+            that has both rows; groups are numbered in the order of their windows.
+        dated: whether windows count rows but retention is a duration: rows are ordered by number and dropped by event time.
+        meets_us: how far before and after a left row its matches are, microseconds; None: all rows match.
     """
 
     left: Keeps
@@ -77,22 +77,22 @@ class PairsOnce(Gathered):
 
     @property
     def keeps(self) -> tuple[Keeps, Keeps]:
-        """What is kept of each side."""
+        """Retention of each side."""
         return self.left, self.right
 
     @property
     def gives_alone(self) -> bool:
-        """Whether rows without a match come out."""
+        """Whether unmatched rows are emitted."""
         return self.left.gives_alone or self.right.gives_alone
 
     @property
     def _known(self) -> list[str]:
-        """What is known of a row beside its place, in the order of the input columns."""
+        """Additional columns of a row, in the order of the input columns."""
         return ["number"] * self.numbered + ["event"] * self.dated
 
     @property
     def cuts(self) -> bool:
-        """Whether less is kept than all."""
+        """Whether some rows are dropped before their window expires."""
         return any(keeps.rows is not None or keeps.for_us is not None for keeps in self.keeps)
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
@@ -116,8 +116,6 @@ class PairsOnce(Gathered):
         ]
         return tuple(Field(pa.list_(item), None, ()) for item in (*kept, self.output_type(types)))
 
-    # Accumulating
-
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         known = {name: columns[at] for at, name in enumerate(self._known)}
         columns = columns[len(known) :]
@@ -137,7 +135,7 @@ class PairsOnce(Gathered):
         place = _place_in_group(groups)
         left, right = (_Rows.of_lists(lists, groups, place) for lists in state[:2])
         met = [np.empty((0, 2), np.int64)]
-        # Two by two: in the n-th round those meet whose places differ in the n-th bit, and agree in the higher ones.
+        # Pairwise rounds: in round n those are matched whose positions differ in bit n and agree in the higher bits.
         for bit in range(int(place.max(initial=0)).bit_length()):
             pairs_of_places = (int(place.max()) >> (bit + 1)) + 1
             for first, second in ((0, 1), (1, 0)):
@@ -152,10 +150,10 @@ class PairsOnce(Gathered):
         return self._with_pairs(left, right, (i, j), items_of(state[2], groups))
 
     def _meet(self, left: _Rows, right: _Rows, of_left: Ints, of_right: Ints) -> tuple[Ints, Ints]:
-        """Which rows meet: those that belong to the same, by number; those of -1 meet none.
+        """Match rows of the same group, by number; rows of group -1 match none.
 
         Returns:
-            int64, one per pair: a left row, and a right one.
+            int64, one per pair: a left and a right row.
         """
         lefts, rights = np.flatnonzero(of_left >= 0), np.flatnonzero(of_right >= 0)
         rights = rights[np.argsort(of_right[rights], kind="stable")]
@@ -173,7 +171,7 @@ class PairsOnce(Gathered):
     def _with_pairs(
         self, left: _Rows, right: _Rows, made: tuple[Ints, Ints], due: tuple[pa.Array, Groups]
     ) -> list[pa.Array]:
-        """The state of rows, of pairs of them that are ``made`` now, and of those that were ``due`` before."""
+        """The state of rows, of ``made`` (new) pairs of them, and of pairs ``due`` before."""
         i, j = made
         if self.numbered:
             keys = [left.number[i], right.number[j], left.groups.of[i]]
@@ -184,10 +182,8 @@ class PairsOnce(Gathered):
         return [left.lists(i), right.lists(j), pairs]
 
     def _pairs(self, left: _Rows, right: _Rows, i: Ints, j: Ints) -> pa.Array:
-        """Pairs of rows; -1: there is none."""
+        """Pairs of rows; -1: no row."""
         return struct_column([pick(left.row, i), pick(right.row, j)], [side.name for side in self.sides])
-
-    # What comes of it, and what stays
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return state[2]
@@ -198,7 +194,7 @@ class PairsOnce(Gathered):
         return row, pick(values.flatten(), np.where(of_pairs, np.cumsum(of_pairs) - 1, -1))
 
     def after_pane(self, state: Sequence[pa.Array]) -> list[pa.Array]:
-        """What stays of accumulators when their pane is out."""
+        """Accumulators after their pane is emitted."""
         left, right, due = state
         return [left, right, list_column(due.flatten()[:0], np.zeros(len(due), np.int64))]
 
@@ -208,18 +204,18 @@ class PairsOnce(Gathered):
         return due
 
     def of_last_pane(self, state: Sequence[pa.Array]) -> list[pa.Array]:
-        """Accumulators whose rows without a match are due, since their last pane comes."""
+        """Accumulators in which unmatched rows become due, since their last pane is emitted."""
         return self._without(state, [np.ones(len(lists.flatten()), dtype=bool) for lists in state[:2]])[0]
 
     def cut(self, state: Sequence[pa.Array], watermark_us: int) -> tuple[list[pa.Array], Ints]:
-        """Let go of rows that are no longer kept; those without a match are due.
+        """Drop rows that are past retention; unmatched ones become due.
 
         Args:
             state: the state's columns.
-            watermark_us: where the watermark stands.
+            watermark_us: the watermark.
 
         Returns:
-            the state's columns, and how many rows without a match went: int64, one per accumulator.
+            the state's columns, and the number of dropped unmatched rows: int64, one per accumulator.
         """
         gone = []
         for keeps, lists in zip(self.keeps, state[:2], strict=True):
@@ -235,7 +231,7 @@ class PairsOnce(Gathered):
         return self._without(state, gone)
 
     def kept_until_us(self, state: Sequence[pa.Array]) -> Ints:
-        """The least watermark at which a row is no longer kept: int64, one per accumulator, the greatest number if none is."""
+        """The least watermark at which a row is dropped: int64, one per accumulator, the maximum if there is none."""
         least = np.full(len(state[0]), np.iinfo(np.int64).max)
         for keeps, lists in zip(self.keeps, state[:2], strict=True):
             if keeps.for_us is not None:
@@ -244,7 +240,7 @@ class PairsOnce(Gathered):
         return least
 
     def _without(self, state: Sequence[pa.Array], gone: Sequence[Flags]) -> tuple[list[pa.Array], Ints]:
-        """The state without some rows, of which those are due that have no match; and how many these are."""
+        """The state without some rows, with the unmatched ones among them due, and the number of these."""
         count = len(state[0])
         none = np.zeros(count, np.int64)
         left, right = (_Rows.of_lists(lists, Groups.each(count), none) for lists in state[:2])
@@ -263,9 +259,9 @@ class _Rows:
     """Rows of one side, by group and event time.
 
     Attributes:
-        items: as the state has them.
+        items: as stored.
         groups: the group of each.
-        place: int64, one per row: the place of its accumulator in the group.
+        place: int64, one per row: the position of its accumulator in the group.
     """
 
     items: pa.Array
@@ -282,7 +278,7 @@ class _Rows:
 
     @classmethod
     def of_lists(cls, lists: pa.Array, groups: Groups, place: Ints) -> _Rows:
-        """The rows of accumulators of groups, each with its place in the group."""
+        """The rows of accumulators, each with the position of its accumulator in the group."""
         items, of = items_of(lists, groups)
         return cls.in_order(items, of, np.repeat(place, list_lengths(lists)))
 
@@ -304,11 +300,11 @@ class _Rows:
         return met
 
     def only(self, kept: Flags) -> _Rows:
-        """Some of them."""
+        """A subset."""
         return _Rows(self.items.filter(flags(kept)), self.groups[kept], self.place[kept])
 
     def places_from_latest(self) -> Ints:
-        """The place of each in its group from the latest on, by (event time, row); of equal ones those that met come later."""
+        """Position of each in its group from the latest on, by (event time, row); among equals, matched ones come later."""
         met = [self.met.astype(np.int64)] if "met" in [field.name for field in self.items.type] else []
         order = sort_order([self.groups.of, ~self.time_us, *(~key for key in sort_keys(self.row)), *met])
         places = np.empty(len(order), np.int64)
@@ -316,7 +312,7 @@ class _Rows:
         return places
 
     def lists(self, met: Ints | None = None) -> pa.Array:
-        """As a state's column, one entry per group; ``met``: rows that are in a pair now."""
+        """Rows as a state column, one entry per group; ``met``: rows that just got a match."""
         items = self.items
         names = [field.name for field in items.type]
         if met is not None and "met" in names:
@@ -328,20 +324,20 @@ class _Rows:
 
 
 def _kept_us(items: pa.Array) -> Ints:
-    """The event times by which rows are kept: int64, one per row."""
+    """The event times that retention applies to: int64, one per row."""
     dated = "event" in [field.name for field in items.type]
     return numbers(items.field("event" if dated else "time"))
 
 
 def _more_items(items: pa.Array, of: Groups, more: pa.Array, of_more: Groups) -> pa.Array:
-    """Items and then others as lists, one per group."""
+    """Concatenate lists group by group."""
     of = of.followed_by(of_more)
     in_order = column_of(np.argsort(of.of, kind="stable"))
     return list_column(pa.concat_arrays([items, more]).take(in_order), of.sizes())
 
 
 def _place_in_group(groups: Groups) -> Ints:
-    """The place of each entry among those of its group."""
+    """Position of each entry within its group."""
     order = np.argsort(groups.of, kind="stable")
     places = np.empty(len(order), np.int64)
     places[order] = groups[order].positions()

@@ -1,6 +1,6 @@
-"""Accumulations in plain Python, row by row: what the contract's methods on columns do for them.
+"""Accumulations in plain Python, row by row: adapters for the contract's methods on columns.
 
-An accumulator is one Arrow binary value: the bytes of ``codec`` of what ``dump`` gives, or null for that of no rows.
+An accumulator is one Arrow binary value: the ``codec`` bytes of its dump, or null for no rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], groups: Groups,
         state: the accumulators so far, one per group.
         values: one per row.
         groups: of the rows.
-        keys: by which the rows of a group are ordered.
+        keys: sort keys of the rows within a group.
     """
     order = sort_order([groups.of, *keys])
     rows = [values[row] for row in order.tolist()]
@@ -48,7 +48,7 @@ def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], groups: Groups,
 
 
 def merge_accumulators(owner: Any, state: pa.Array, groups: Groups) -> pa.Array:
-    """Call ``owner.merge`` for the accumulators of each group, in their order; alone, one stays as it is."""
+    """Call ``owner.merge`` for the accumulators of each group, in order; a single one stays as it is."""
     order = sort_order([groups.of])
     encoded: list[bytes | None] = state.to_pylist()
     result: list[bytes | None] = [None] * groups.count
@@ -82,10 +82,10 @@ def extract(owner: Any, state: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.Array:
-    """What a function returned, as a column of the type it is to have."""
+    """Values returned by a function, as a column of the declared type."""
     if pa.types.is_null(type_):
         return pa.nulls(len(values))
-    if pa.types.is_integer(type_):  # Arrow would cut off what is behind the point
+    if pa.types.is_integer(type_):  # Arrow would truncate
         for number, value in enumerate(values):
             if isinstance(value, float):
                 raise _mistyped(owner, method, value, type_, number)
@@ -103,21 +103,18 @@ def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.
 
 
 def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: int) -> UserFunctionError:
-    raised = f"{owner!r}.{method} returned {_short(value)}, which is no {type_}, its result type"
-    error = UserFunctionError(f"{raised}; return one, or give another result type")
+    raised = f"{owner!r}.{method} returned {_short(value)}, which is not of its result type, {type_}"
+    error = UserFunctionError(f"{raised}; return such a value, or declare another result type")
     error.group, error.raised = number, raised
     return error
 
 
 def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception, number: int) -> UserFunctionError:
-    """The error that says which function raised, for what, and what to do."""
+    """The error that names the function, its arguments and the fix."""
     way_out = "fix it and restart from the checkpoint; no data was lost"
     if "<" in getattr(getattr(owner, method, None), "__qualname__", ""):
-        # A checkpoint knows it by its code (kernels/identity.py), so it refuses the one that is fixed.
-        way_out = (
-            "fix it, as a function of a module, which a checkpoint knows by its name; a lambda or inner function is known by "
-            "its code, so begin a new checkpoint over the same rows"
-        )
+        # A checkpoint identifies it by its code (kernels/identity.py), so it rejects the fixed one.
+        way_out = "move it to a module-level function, which a checkpoint identifies by name; a lambda or inner function is identified by its code, so begin a new checkpoint over the same rows"
     raised = f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {said(error)}"
     result = UserFunctionError(f"{raised}; {way_out}")
     result.group, result.raised = number, raised
@@ -153,8 +150,7 @@ def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
         return encode(dumped)
     except TypeError as error:
         result = UserFunctionError(
-            f"{owner!r}: its accumulator is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}, "
-            "or define dump(self, accumulator), which makes it that, and load(self, dumped), which makes it again"
+            f"{owner!r}: its accumulator is or holds {error}, which cannot be stored in the checkpoint; build it of {ALLOWED}, or define dump(self, accumulator), which converts it to these, and load(self, dumped), which restores it"
         )
         result.group = number
         raise result from cause(error)

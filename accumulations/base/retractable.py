@@ -1,8 +1,8 @@
-"""Accumulations over rows that may be taken back: what a downstream stage makes of retractions.
+"""Accumulations over retracting input, as downstream stages use them.
 
-Each row carries a sign, 1 for a row and -1 for the removal of an equal one. Where taking away undoes adding exactly
-(counts, sums and means of whole numbers and decimals, a user's ``retract``) the accumulator does so. Otherwise it is
-the multiset of the rows, which are accumulated when a value is asked for.
+Each row carries a sign, 1 for a row and -1 for the removal of an equal one. Where subtraction is exact (counts, sums and means of
+whole numbers and decimals, a user's ``retract``) the accumulator subtracts. Otherwise it is the multiset of rows, which is
+accumulated when a value is read.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from beamish.kernels.lists import items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
 
 _HELD = Field(pa.int64(), "sum", 0)
-"""The number of values in a sum, less those taken away."""
+"""Number of values in a sum, less the removed ones."""
 
 
 def retractable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
-    """The accumulation over signed rows: its first input column is the sign, int8."""
+    """Bind an accumulation to signed rows: its first input column is the sign, int8."""
     if isinstance(accumulation, Columnar) and accumulation.is_invertible(types):
         return Invertible(accumulation)
     if accumulation.python and accumulation.retract is not None:
@@ -55,7 +55,7 @@ class _Retractable(Columnar):
 
 @attrs.frozen
 class Invertible(_Retractable):
-    """Sums that a part can be taken away from. The last column of the state counts the values in it."""
+    """Sums that support subtraction. The last state column counts the values."""
 
     inner: Columnar
 
@@ -91,7 +91,7 @@ class Invertible(_Retractable):
 
 @attrs.frozen
 class Retracting(_Retractable):
-    """A user's own accumulation: ``retract`` is called for removals, after the bundle's rows are added."""
+    """A custom accumulation with ``retract``, which is called for removals after the bundle's rows are added."""
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return self.inner.fields(types)
@@ -132,7 +132,7 @@ class Retracting(_Retractable):
 
 @attrs.frozen
 class Multiset(_Retractable):
-    """Rows kept as a list of (event time, values, times), accumulated when a value is asked for."""
+    """Rows stored as a list of (event time, values, count), accumulated when a value is read."""
 
     def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
         return self.inner.kept(types)
@@ -164,7 +164,7 @@ class Multiset(_Retractable):
         self.inner.check_state(self._as_inner(state), types)
 
     def _as_inner(self, state: Sequence[pa.Array]) -> list[pa.Array]:
-        """What the accumulation itself would hold of these rows."""
+        """The state of the wrapped accumulation for these rows."""
         items, groups = items_of(state[0], Groups.each(len(state[0])))
         *columns, times = items.flatten()
         rows = np.repeat(np.arange(len(items), dtype=np.int64), np.maximum(numbers(times), 0))
@@ -182,11 +182,11 @@ class _Rows(Columnar):
 
 
 class Keeper(Multiset):
-    """The rows themselves, which give no value: by them the removal of a row that was dropped is known."""
+    """The rows themselves, without a value; needed to recognise the removal of a dropped row."""
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> Keeper:
-        """Rows by these columns."""
+        """Rows as structs of these columns."""
         return cls(_Rows(tuple(columns)))
 
     def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
@@ -194,7 +194,7 @@ class Keeper(Multiset):
 
 
 def _count_items(items: pa.Array, groups: Groups) -> pa.Array:
-    """Lists of distinct items, one per group, each with the sum of its times; none with a sum of 0."""
+    """Lists of distinct items, one per group, each with its total count; items with count 0 are left out."""
     *columns, times = items.flatten()
     keys = [groups.of, *(key for column in columns for key in sort_keys(plain(column)))]
     order = sort_order(keys)

@@ -1,10 +1,10 @@
-"""Rescaling: the state of a stage repartitioned for another number of shards, without an accumulation, or with wider types.
+"""Rescaling: repartition a stage's state for another number of shards, without an accumulation, or with wider types.
 
 Each shard is split into one part per new shard, and the parts of a new shard are put together. Rows do not change, only the segments they
 lie in. The operator declares its tables and metadata (contract/kept.py); nothing here depends on the kind of stage.
 
-Law (tests/laws/test_carried_over.py): a run that is stopped, carried over and continued gives what one that never stopped gives, but for
-the order of rows between keys and the numbers of the rows that came out, which still rise for each key.
+Law (tests/laws/test_carried_over.py): a run that is stopped, migrated and continued gives the output of an uninterrupted one,
+except for the order of rows between keys and their sequence numbers, which still increase for each key.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from beamish.tables.notes import check_held
 from beamish.tables.segment_store import SegmentStore
 
 _OF_RUNNER = ("spark", "about", "reports")
-"""Entries of the runner in a shard's store, which it carries over itself."""
+"""The runner's entries in a shard's store, which it migrates itself."""
 
 
 def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> None:
-    """Check that the state of a stage can be carried over to an operator.
+    """Check that the state of a stage can be migrated to an operator.
 
     Args:
-        operator: that goes on with it.
-        stores: the stores of the stage's shards, with at least the entries that are no segments.
+        operator: that continues with it.
+        stores: the stores of the stage's shards, with at least the entries other than segments.
 
     Raises:
-        StateError: it cannot, or not to this one.
+        StateError: it cannot be migrated, or not to this operator.
     """
     notes = operator.notes()
     if not notes:
@@ -55,14 +55,14 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
 
 
 def split(operator: Operator, store: DictStore) -> list[DictStore]:
-    """The parts of a shard: one for each shard of the operator.
+    """Split a stored shard: one part for each shard of the operator.
 
     Args:
-        operator: that goes on with it; ``check_carries_over`` has passed.
-        store: all entries of a shard that was there.
+        operator: that continues with it; ``check_carries_over`` has passed.
+        store: all entries of a stored shard.
 
     Raises:
-        StateError: it has entries that are not carried over, or that cannot be read.
+        StateError: it has entries that cannot be migrated or read.
     """
     parts, known = [DictStore() for _ in range(operator.shards)], set(_OF_RUNNER)
     for note in operator.notes():
@@ -76,8 +76,7 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     other = sorted(set(store) - known)
     if other:
         raise StateError(
-            f"migrate: the shard keeps {', '.join(other[:3])}, which is not carried over: of another suppress, or of an option that the pipeline "
-            "no longer has"
+            f"migrate: the shard stores {', '.join(other[:3])}, which is not migrated: it belongs to another suppress, or to an option that the pipeline no longer has"
         )
     return parts
 
@@ -119,7 +118,7 @@ def _of_owners(companions: pa.Table | None, rows: Ints, count: int) -> pa.Table 
 
 
 def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
-    """The store of a shard, from its part of each shard that was there."""
+    """The store of a new shard, from its part of each old one."""
     whole = DictStore()
     for note in operator.notes():
         noted = [about for part in parts if (about := note.read(part)) is not None]
@@ -141,6 +140,6 @@ def _notes_together(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **notes[0],
         "clocks": attrs.asdict(Clocks.furthest([Clocks.of(note["clocks"]) for note in notes])),
         "dropped": dict(dropped),
-        # The next number must be new to each of them.
+        # The next number must be new to all of them.
         **{name: max(note[name] for note in notes) for name in ("numbered", "steps") if name in notes[0]},
     }

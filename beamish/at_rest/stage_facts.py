@@ -28,7 +28,7 @@ from beamish.watermarks import NO_WATERMARK_US
 
 
 def note_names() -> tuple[str, ...]:
-    """The entries of a shard that say what it is; those of windows stand under the name of each windowing too."""
+    """A shard's metadata entries; those of windows are stored under the name of each windowing too."""
     return ("spark", ABOUT, REPORTS, TAKES, *kind_entries())
 
 
@@ -54,7 +54,7 @@ class InputFacts(InputDescription):
 
 @attrs.frozen(eq=False)
 class StageFacts:
-    """A stage.
+    """Facts about a stage.
 
     Attributes:
         about: its description.
@@ -66,9 +66,9 @@ class StageFacts:
         stored_shards: the ids of those that have state.
         segments: of its windows.
         dropped: number of dropped rows by reason.
-        rows_out: how many rows came out; None: it is not known.
-        held: of a suppress, its name and how many updates it holds; None: there is none.
-        unknown: what cannot be known, as sentences.
+        rows_out: number of rows emitted; None: unknown.
+        held: the name of its suppress and the number of buffered updates; None: no suppress.
+        unknown: facts that are unavailable, as sentences.
     """
 
     about: Description
@@ -87,30 +87,30 @@ class StageFacts:
 
     @property
     def plan(self) -> WindowPlan | None:
-        """The plan of its first windowing; None: it is no stage of windows."""
+        """The plan of its first windowing; None: not a window stage."""
         return next((of.plan for of in self.plans.values()), None)
 
     @property
     def key_schema(self) -> pa.Schema:
-        """By which columns its windows are told apart: the keys, and under several windowings ``windowing``."""
+        """The columns that identify a window: the keys, and ``windowing`` if there are several."""
         return key_schema(self.plans)
 
     @property
     def windows_in_words(self) -> str:
-        """What its windows are; empty: it has none."""
+        """Its window option in words; empty: no windows."""
         each = {name: of.plan.window.describe() for name, of in self.plans.items()}
         return "; ".join(words if name is None else f"{name}: {words}" for name, words in each.items())
 
     @property
     def windows(self) -> int:
-        """How many windows are kept."""
+        """The number of stored windows."""
         return sum(segment.windows for segment in self.segments)
 
     def asked(self, asked: Asked, *, segment: str | None = None) -> Answer:
         """Its windows that are meant, with what they wait for; ``segment``: only those of this entry.
 
         Raises:
-            OptionError: there is no such key column.
+            OptionError: no such key column.
         """
         return answer_of_each(self.plans, asked, clocks=(self.watermark_us, self.clock_us), segment=segment)
 
@@ -122,18 +122,20 @@ def stage_facts(
     *,
     query_us: int = NO_WATERMARK_US,
 ) -> StageFacts:
-    """What the notes of a stage's shards say.
+    """Facts from the metadata of a stage's shards.
 
     Args:
-        notes: per shard the entries of ``note_names``, and more.
-        about: its description; None: that in the notes, if there is one.
-        known: the pipeline's stage of windows, which has been compared with the state; None: what the notes say.
-        query_us: the query's watermark. Shards in which nothing is due are not woken by it, so they may not know it yet.
+        notes: per shard at least the entries of ``note_names``.
+        about: its description; None: the stored one, if any.
+        known: the pipeline's window stage, already compared with the state; None: use the stored one.
+        query_us: the query's watermark. Shards with nothing due are not woken by it, so they may have an earlier one.
 
     Raises:
-        StateError: they cannot be read.
+        StateError: the metadata cannot be read.
     """
-    notes = dict(sorted(notes.items()))  # the first is called in each batch with rows: it knows the pipeline that runs
+    notes = dict(
+        sorted(notes.items())
+    )  # the first shard is called in each batch with rows: it has the description of the running pipeline
     if about is None:
         stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), b"{}")
         about = json.loads(stored)
@@ -174,7 +176,7 @@ def stage_facts(
 
 
 def _held(held: Sequence[Mapping[str, Any]]) -> tuple[str, int] | None:
-    """The name of a suppress, and how many updates all shards hold."""
+    """The name of a suppress, and the number of buffered updates over all shards."""
     return (held[0]["name"], sum(one["updates"] for one in held)) if held else None
 
 
@@ -182,8 +184,7 @@ def _unknown(plans: Plans, *, is_described: bool) -> Iterator[str]:
     yield from dict.fromkeys(sentence for of in plans.values() for sentence in of.unknown)
     if not is_described:
         yield (
-            "the checkpoint was written by a version of beamish that did not describe its stages: which stage takes which, how "
-            "watermarks move and the lines of explain() are not known"
+            "the checkpoint was written by a version of beamish that did not store descriptions: the stages' inputs, how watermarks move and the lines of explain() are unknown"
         )
 
 

@@ -1,1 +1,1 @@
-"""Questions to a checkpoint: ``bm.inspect``, ``Pipeline.state``, ``bm.check_upgrade``, ``bm.migrate``."""
+"""Reading checkpoints: ``bm.inspect``, ``Pipeline.state``, ``bm.check_upgrade``, ``bm.migrate``."""

@@ -1,4 +1,4 @@
-"""What differs between the pipeline that wrote a checkpoint and the one that is to go on from it.
+"""Differences between the pipeline that wrote a checkpoint and the one that continues.
 
 What is refused is what the engine refuses: each shard is opened on a copy of its notes, so this can say nothing that a run would not.
 What is carried over are the other options that differ between the specs of the stages, told in the lines of ``explain()``.
@@ -75,14 +75,14 @@ _LINES_OF = {
 
 @attrs.frozen
 class Change:
-    """Something in which a pipeline differs from the one that wrote a checkpoint.
+    """A difference between a pipeline and the one that wrote a checkpoint.
 
     Attributes:
-        stage: the number of the stage, from 1; 0: it is of the whole query.
-        what: what differs, as ``explain()`` or the pipeline calls it.
-        then, now: what it was and what it is, in words; empty: absent.
-        refused: whether a query with it is refused.
-        means: what becomes of the state and the windows that are there; of what is refused, why, and what to do.
+        stage: the number of the stage, from 1; 0: the whole query.
+        what: what differs, as in ``explain()`` or the pipeline.
+        then, now: the old and the new value, as text; empty: absent.
+        refused: whether it is incompatible.
+        means: the effect on the state and existing windows; for an incompatible change the cause and the fix.
     """
 
     stage: int
@@ -94,14 +94,14 @@ class Change:
 
     @property
     def in_words(self) -> str:
-        """In a line."""
+        """As one line."""
         values = f": then {self.then or 'none'}, now {self.now or 'none'}" if self.then or self.now else ""
         return f"{self.what}{values}: {self.means}"
 
 
 @attrs.frozen(eq=False)
 class StoredStage:
-    """What a checkpoint says of a stage.
+    """A stage in a checkpoint.
 
     Attributes:
         notes: per shard the entries of its store that say what the others hold.
@@ -115,7 +115,7 @@ class StoredStage:
 
     @classmethod
     def of(cls, notes: Mapping[int, DictStore]) -> StoredStage:
-        """From the notes of its shards."""
+        """From the metadata of its shards."""
         own = [json.loads(stored) for _, store in sorted(notes.items()) if (stored := store.get("spark"))]
         said = [json.loads(stored) for _, store in sorted(notes.items()) if (stored := store.get(ABOUT))]
         return cls(notes, Description.read(said[0] if said else {}), own[0]["shards"] if own else None)
@@ -124,13 +124,13 @@ class StoredStage:
 def changes_of(
     stored: Sequence[StoredStage], flow: BoundFlow, *, shards: Sequence[int], clock: tuple[bool, bool]
 ) -> list[Change]:
-    """What differs, the refused first.
+    """The differences, incompatible ones first.
 
     Args:
         stored: the stages of the checkpoint, in the order of ``flow.flows``.
-        flow: the pipeline, bound with the number of shards that the checkpoint has.
-        shards: how many each stage is to have.
-        clock: whether the query brought the clock, and whether it is to.
+        flow: the pipeline, bound with the number of shards of the checkpoint.
+        shards: the new number of shards of each stage.
+        clock: whether the query had the clock, and whether it will have.
     """
     said = [Description.read(about) for about in descriptions(flow)]
     of_query = list(_of_query(stored, said, shards, clock))
@@ -240,12 +240,12 @@ def _leaves(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _words_of(what: str, line: str) -> str:
-    """A line as it is compared: accumulations are told one by one."""
+    """A line for comparison: accumulations are compared one by one."""
     return line.partition("; accumulated: ")[0] if what == "rows" else line
 
 
 def _of_state(number: int, notes: Collection[DictStore], operator: Operator) -> Iterator[Change]:
-    """Changes that the engine refuses, then those that it carries over, without duplicates."""
+    """Incompatible changes, then compatible ones, without duplicates."""
     told: dict[tuple[bool, str], Change] = {}
     for one in (part for store in notes for part in operator.compared(store)):
         told.setdefault((one.refused, one.what), Change(number, **attrs.asdict(one)))
@@ -259,7 +259,7 @@ def _of_state(number: int, notes: Collection[DictStore], operator: Operator) -> 
 
 
 def _unreadable(notes: Iterable[DictStore], operator: Operator) -> str | None:
-    """Why a shard cannot be opened; None: all can."""
+    """Why a shard cannot be opened; None: all can be opened."""
     for store in notes:
         try:
             operator.open(DictStore(store))

@@ -1,4 +1,4 @@
-"""A checkpoint, looked into: ``bm.inspect`` (docs/rules/running.md#inspect)."""
+"""``bm.inspect``: the contents of a checkpoint (docs/rules/running.md#inspect)."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from beamish.spark.checkpoint.inspected import Batch, StoredStage
 
 _NEXT = 3
-"""Of so many windows that are due next each stage says what they wait for."""
+"""Number of windows due next that each stage describes."""
 _MOST_ASKED = 100
-"""Of so many windows at most words are made."""
+"""Maximum number of windows described."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class Inspection:
-    """What a checkpoint says, as of one of its batches; see ``bm.inspect``, which makes it.
+    """The contents of a checkpoint, as of a batch; created by ``bm.inspect``.
 
-    It prints as a summary: how far the query is, and of each stage its watermark, what holds that back, its state, what was dropped, and
-    the windows that are due next. In a notebook it shows itself as tables. The methods give DataFrames, or words.
+    It prints as a summary: the progress of the query, and for each stage its watermark and the input that holds it back, its
+    state, dropped rows, and the windows due next. In a notebook it is shown as tables. The methods return DataFrames, or text.
 
     Attributes:
-        spark: the session that reads it.
+        spark: the session.
         checkpoint: its folder.
-        batch: the number of the batch after which it is read.
-        flow: of the pipeline, if it was given.
+        batch: the batch after which it is read.
+        flow: of the pipeline, if given.
     """
 
     spark: SparkSession
@@ -60,32 +60,33 @@ class Inspection:
             ``stage`` (as ``explain`` numbers them), ``operator`` (Spark's id), ``windows`` and ``fires`` (in words; null: it has none),
             ``keys`` (array), ``watermark``, ``clock`` (timestamps; null: none yet, or none is needed), ``held_back`` (which input of a
             merge holds the watermark back; empty: none), ``kept_windows``, ``segments``, ``bytes``, ``shards``, ``rows_out``,
-            ``dropped`` (map of reason to number of rows), ``unknown`` (array of sentences: what the checkpoint does not say).
+            ``dropped`` (map of reason to number of rows), ``unknown`` (array of sentences: facts missing in the checkpoint).
         """
         return self._frame(_STAGES, enumerate(self._stages, 1))
 
     def watermarks(self) -> DataFrame:
-        """The watermark over the batches that the checkpoint remembers (Spark keeps 100, unless it is told otherwise), a row each.
+        """The watermark over the batches in the checkpoint (Spark keeps 100 by default), a row each.
 
         Returns:
-            ``batch``, ``clock`` (when it began), ``watermark`` (Spark's, in it; null: none), ``committed``, ``next_watermark`` (to where its
-            rows took it; it counts from the next batch on). Where a policy follows the clock, a stage's own is in ``stages()``.
+            ``batch``, ``clock`` (when it began), ``watermark`` (Spark's, in it; null: none), ``committed``, ``next_watermark``
+            (by its rows; applies from the next batch on). If a policy follows the clock, a stage's own watermark is in
+            ``stages()``.
         """
         return self._frame(_WATERMARKS, ((one,) for one in self._batches))
 
     def inputs(self) -> DataFrame:
-        """What the stages take, a row each: which input of a merge is how far.
+        """The inputs of the stages, a row each, with their progress.
 
         Returns:
-            ``stage``, ``input`` (its name; null: the only one), ``of_stage`` (the stage whose panes it is; null: a source, or not known),
-            ``watermark``, ``latest`` (the latest event time of its rows; null: not known, or not one of several inputs), ``moves`` (how its
-            watermark moves, in words; null: not known).
+            ``stage``, ``input`` (its name; null: the only one), ``of_stage`` (the stage whose panes it is; null: a source, or unknown),
+            ``watermark``, ``latest`` (the latest event time of its rows; null: unknown, or a single input), ``moves`` (how its
+            watermark moves, as text; null: unknown).
         """
         each = ((number, one) for number, stage in enumerate(self._stages, 1) for one in stage.facts.inputs)
         return self._frame(_INPUTS, each)
 
     def shards(self) -> DataFrame:
-        """The shards that have state, a row each.
+        """The shards with state, a row each.
 
         Returns:
             ``stage``, ``shard`` (its id in the state), ``windows``, ``segments``, ``bytes``.
@@ -94,46 +95,46 @@ class Inspection:
         return self._frame(_SHARDS, ((number, of, shard) for number, of in stages for shard in of.facts.stored_shards))
 
     def segments(self) -> DataFrame:
-        """The segments that windows are stored in, a row each.
+        """The segments of windows, a row each.
 
         Returns:
-            ``stage``, ``shard``, ``segment`` (the name of its entry in the state), ``windows``, ``start``, ``end`` (their span; null: of
-            rows, or without end), ``due`` (the least watermark at which something in it is due), ``due_clock`` (the least clock),
-            ``bytes``.
+            ``stage``, ``shard``, ``segment`` (the name of its entry in the state), ``windows``, ``start``, ``end`` (their span;
+            null: count windows, or without end), ``due`` (the least watermark at which something in it is due), ``due_clock``
+            (the least clock), ``bytes``.
         """
         stages = enumerate(self._stages, 1)
         return self._frame(_SEGMENTS, ((number, of, one) for number, of in stages for one in of.facts.segments))
 
     def windows(self, *, key: Any = None, window: Any = None, stage: int | None = None) -> DataFrame:
-        """The windows that a stage keeps, a row each; lazy: executors read them, and only the segments that are asked for.
+        """The stored windows of a stage, a row each; lazy: executors read them, and only the needed segments.
 
         Args:
-            key: only those of keys with these values in these columns (a dict; of the only key column its value).
-            window: only the one that starts then, or those that hold that time (aware datetime, seconds since the epoch; of windows of
-                rows a number), or that overlap a span (start, end).
-            stage: the number of the stage, where several have windows.
+            key: only those of keys with these values in these columns (a dict; for a single key column its value).
+            window: only the one that starts at, or those that contain, a time (aware datetime, seconds since the epoch; for count
+                windows a number), or that overlap a span (start, end).
+            stage: the number of the stage, if several have windows.
 
         Returns:
-            ``key`` (struct; not there if the pipeline is not keyed), under several windowings ``windowing``, ``window``, ``values``
-            (struct: what a pane would hold now), ``new_rows``, ``panes``, ``last_timing``, ``last_values`` (where they are kept: with
-            retractions or ``only_updated_panes()``), ``closed`` (its trigger has finished), ``due`` (the clock its trigger waits for),
+            ``key`` (struct; missing without keys), with several windowings ``windowing``, ``window``, ``values`` (struct: of a
+            pane now), ``new_rows``, ``panes``, ``last_timing``, ``last_values`` (if stored: with retractions or
+            ``only_updated_panes()``), ``closed`` (its trigger has finished), ``due`` (the clock its trigger waits for),
             ``expires`` (the watermark at which it does), ``waits_for`` (text).
 
         Raises:
-            PipelineError: no stage has windows, or several and none is named.
-            OptionError: there is no such key column, or the window is not one.
+            PipelineError: no stage has windows, or several have and ``stage`` is missing.
+            OptionError: no such key column, or an invalid window.
         """
         of, question = self._asked("windows", key, window, stage)
         return of.windows(question.asked)
 
     def why(self, *, key: Any = None, window: Any = None, stage: int | None = None) -> str:
-        """Why a window has not fired, in words: what it waits for, and how far that is; a paragraph for each that is meant.
+        """Why a window has not fired: what it waits for, and how long; a paragraph for each selected window.
 
         Args:
-            key, window, stage: as of ``windows``.
+            key, window, stage: as for ``windows``.
 
         Raises:
-            PipelineError, OptionError: as ``windows``.
+            PipelineError, OptionError: as for ``windows``.
         """
         of, question = self._asked("why", key, window, stage)
         found = of.windows(question.asked).limit(_MOST_ASKED)
@@ -148,7 +149,7 @@ class Inspection:
         return stage_meant(call, stage, with_windows)
 
     def asked_in_texts(self, keys: Sequence[str], window: str | None, stage: int | None) -> str:
-        """As ``why``, of texts: ``name=value`` and a time; for the command line."""
+        """Like ``why``, from texts: ``name=value`` and a time; for the command line."""
         of = self._stages[self._meant("inspect", stage) - 1]
         key, time = read_texts(of.facts, keys, window)
         return self.why(key=key or None, window=time, stage=stage)
@@ -163,7 +164,7 @@ class Inspection:
         return rows_of(found.toArrow().cast(stage.facts.asked(Asked(Keeps.WINDOWS)).schema))
 
     def _next(self) -> dict[int, list[dict[str, Any]]]:
-        """By the place of the stage some windows that are due next."""
+        """Some windows due next, by stage."""
         due: dict[int, list[dict[str, Any]]] = {}
         for place, stage in enumerate(self._stages):
             found = stage.next_segment()
@@ -208,25 +209,26 @@ class Inspection:
 def inspect(
     spark: SparkSession, checkpoint: str | Path, pipeline: Any = None, *, batch: int | None = None
 ) -> Inspection:
-    """Look into the checkpoint of a query that runs or is stopped: what waits in it, for what, and why a window has not fired.
+    """Inspect the checkpoint of a running or stopped query: what it waits for, and why a window has not fired.
 
-    What it is of stands in the checkpoint itself, so the pipeline is not needed. It is read by Spark's own readers of state and text, as of
-    a batch that is done, so a query that runs is not disturbed; through Spark Connect too. Nothing in it is unpickled or evaluated.
+    The checkpoint describes its query, so the pipeline is not needed. It is read with Spark's own readers of state and text, as
+    of a committed batch, so a running query is not disturbed; also through Spark Connect. Nothing in it is unpickled or
+    evaluated.
 
     Args:
-        spark: the session that reads it, classic or Connect.
-        checkpoint: the folder of the query's option ``checkpointLocation``.
-        pipeline: the query's; it says what no checkpoint holds, the functions and classes of your own, where it is the same as then.
-        batch: the number of the batch after which it is read; None: the last one that is done.
+        spark: the session, classic or Connect.
+        checkpoint: the query's ``checkpointLocation``.
+        pipeline: the query's, if unchanged; it provides functions and custom classes, which are not in the checkpoint.
+        batch: read the state after this batch; None: the last committed one.
 
     Returns:
-        an ``Inspection``, which prints as a summary, gives DataFrames (``stages``, ``windows``, ``watermarks``, ``inputs``, ``shards``,
-        ``segments``), and answers: ``why(key=..., window=...)``.
+        an ``Inspection``, which prints as a summary, has DataFrames (``stages``, ``windows``, ``watermarks``, ``inputs``,
+        ``shards``, ``segments``), and ``why(key=..., window=...)``.
 
     Raises:
-        StateError: it is no checkpoint of a pipeline that has done a batch, or one that this version cannot read.
-        OptionError: it does not remember the batch; no session, or no folder.
-        PipelineError: what is given for the pipeline is none.
+        StateError: not the checkpoint of a pipeline that has committed a batch, or not readable by this version.
+        OptionError: the batch is not in the checkpoint; not a session, or not a folder.
+        PipelineError: not a pipeline.
 
     Example:
         ``print(bm.inspect(spark, "/checkpoints/scores").why(key={"team": "red"}, window=datetime(2026, 1, 1, 10, 14, tzinfo=UTC)))``
@@ -251,7 +253,7 @@ def inspect(
 
 
 def _time(us: int) -> int | None:
-    """Microseconds as a cell of a timestamp column; None: there is none."""
+    """Microseconds as a cell of a timestamp column; None: missing."""
     return None if us in (NO_WATERMARK_US, END_OF_TIME_US) or abs(us) > LATEST_US else us
 
 
@@ -262,7 +264,7 @@ def _time_of_segment(of: StoredStage, us: int) -> int | None:
 
 _NUMBER, _TEXT = pa.int64(), pa.string()
 _Columns = Mapping[str, tuple[pa.DataType, Callable[..., Any]]]
-"""Columns of a table: the type of each, and its cell of what a row is of."""
+"""Columns of a table: the type of each, and a function from a row's object to its cell."""
 _STAGES: _Columns = {
     "stage": (_NUMBER, lambda number, _: number),
     "operator": (_NUMBER, lambda _, of: of.operator),

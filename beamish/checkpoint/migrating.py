@@ -1,4 +1,4 @@
-"""``bm.migrate``: a checkpoint carried over to a new one, for a pipeline that could not go on from it."""
+"""``bm.migrate``: migrate a checkpoint to a new one, for an incompatible pipeline."""
 
 from __future__ import annotations
 
@@ -30,34 +30,33 @@ def migrate(
     location: str | None = None,
     **inputs: DataFrame,
 ) -> str:
-    """Carry the checkpoint of a stopped query over to a new one, from which a query goes on that is refused by the old one.
+    """Migrate the checkpoint of a stopped query to a new one, for a pipeline that is incompatible with the old one.
 
-    The pipeline may have another number of shards, lack accumulations that were there, whose values go (one under another name begins with
-    no rows), have wider types, and need the clock or need it no longer; and all that may change anyway. Offsets, the watermark, the numbers
-    of batches and the query's id stay, so sources go on where they were, and sinks know the query. The old checkpoint is only read.
-    Spark's own partitions stay as many as they were. It also carries a checkpoint to another place: Spark notes absolute paths in it,
-    and reads none that was moved or copied in any other way.
+    The pipeline may have another number of shards, fewer accumulations (a renamed one starts empty), wider types, and add or
+    remove the need for the clock; and all compatible changes. Offsets, the watermark, batch numbers and the query's id stay, so
+    sources continue where they were, and sinks recognise the query. The old checkpoint is only read. The number of Spark
+    partitions stays the same. It can also move a checkpoint: Spark stores absolute paths in it, and cannot read one that was
+    moved or copied in any other way.
 
-    Not carried over are other stages before or after, and whatever else means something else now: that is refused, and the new folder
-    is not there.
+    Added or removed stages, and other changes of meaning, are rejected, and no new folder is created.
 
     Args:
-        spark: the session, classic; it runs the one batch that writes the state.
-        checkpoint: the folder of the query's ``checkpointLocation``, on a file system that this process sees. The query is stopped.
-        new_checkpoint: the folder of the new one, which is not there yet.
-        pipeline: what is to go on from it.
-        df: the stream that it is to be applied to, for its columns; None: they are those that the checkpoint noted.
-        shards: with how many it is to be applied; None: as of ``bm.check_upgrade``.
-        location: the URI under which the query will find the new one, where its folder is then copied to, such as
-            ``"s3a://bucket/checkpoints/scores"``; None: the folder stays where it is.
-        inputs: of a merge, in place of ``df``.
+        spark: the session, classic; it runs the batch that writes the state.
+        checkpoint: the query's ``checkpointLocation``, on a file system of this process. The query must be stopped.
+        new_checkpoint: the new folder, which must not exist.
+        pipeline: the pipeline that continues.
+        df: the stream that it will be applied to, for its columns; None: the stored schemas.
+        shards: the new number of shards; None: as for ``bm.check_upgrade``.
+        location: the URI that the new folder will be copied to, such as ``"s3a://bucket/checkpoints/scores"``; None: the folder
+            stays where it is.
+        inputs: for a merge, in place of ``df``.
 
     Returns:
-        how the query goes on, such as ``go on with .apply(df, shards=32) and checkpointLocation /checkpoints/scores-2``.
+        how to continue the query, such as ``go on with .apply(df, shards=32) and checkpointLocation /checkpoints/scores-2``.
 
     Raises:
-        StateError: it cannot be carried over, or a batch of it is begun and not done.
-        PipelineError, ColumnError, OptionError: as of ``bm.check_upgrade``; or a folder is none, or is there already.
+        StateError: it cannot be migrated, or a batch was started and not committed.
+        PipelineError, ColumnError, OptionError: as for ``bm.check_upgrade``; or an invalid or existing folder.
 
     Example:
         ``print(bm.migrate(spark, "/checkpoints/scores", "/checkpoints/scores-2", pipeline, events, shards=32))``
@@ -93,10 +92,10 @@ def _carried_over(
     shards: int | None,
     location: str | None,
 ) -> int:
-    """Make the new checkpoint; gives its number of shards.
+    """Create the new checkpoint; returns its number of shards.
 
     Raises:
-        StateError, PipelineError, ColumnError, OptionError: as ``migrate``.
+        StateError, PipelineError, ColumnError, OptionError: as for ``migrate``.
     """
     from beamish.spark.checkpoint.migration import migrate as carry_over
     from beamish.spark.checkpoint.stored_query import next_run, read_query
@@ -116,10 +115,10 @@ def _carried_over(
 
 
 def _local(name: str, folder: Any) -> Path:
-    """A folder that this process sees.
+    """A folder on a file system of this process.
 
     Raises:
-        OptionError: it is none.
+        OptionError: it is not.
     """
     text = str(folder)
     path = text.removeprefix("file://").removeprefix("file:") if text.startswith("file:") else text

@@ -1,4 +1,4 @@
-"""State of the stages after a script, and why a window did not fire."""
+"""The state of the stages after a script, and why a window did not fire."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class ScriptStages:
     """The stages of a pipeline after a script.
 
     Attributes:
-        stages: each, bound to the script's columns, and the stores of its shards; none: no row came.
+        stages: each, bound to the script's columns, and the stores of its shards; empty: no rows.
     """
 
     stages: Sequence[tuple[BoundFlow, Sequence[DictStore]]]
 
     @classmethod
     def after(cls, flow: Flow, events: Sequence[Event], initial: Any) -> ScriptStages:
-        """Run a script; ``initial``: rows that its tables began with.
+        """Run a script; ``initial``: initial rows of its tables.
 
         Raises:
-            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is invalid.
         """
         return cls(list(stages_after(flow, events, initial)))
 
     def answer(self, stage: int, asked: Asked) -> tuple[Answer, pa.Table] | None:
-        """The answer of a stage, by its number, and the rows; None: no row came.
+        """The answer of a stage, by its number, and the rows; None: no rows.
 
         Raises:
             OptionError, PipelineError: see ``AtRest.answer``.
@@ -52,15 +52,15 @@ class ScriptStages:
         return answer, _read(answer, stores)
 
     def why(self, *, key: Any, window: Any, stage: int | None) -> str:
-        """Why windows have not fired, in a paragraph for each.
+        """Why windows have not fired, a paragraph for each.
 
         Args:
-            key, window: which are meant, as ``read_question`` reads them.
-            stage: the number of the stage, where several have windows.
+            key, window: the selection, as for ``read_question``.
+            stage: the number of the stage, if several have windows.
 
         Raises:
-            PipelineError: no stage is meant.
-            OptionError: there is no such key column, or the window is not one.
+            PipelineError: no such stage.
+            OptionError: no such key column, or an invalid window.
         """
         if not self.stages:
             return "No row came, so there is no window."

@@ -1,4 +1,4 @@
-"""A question about windows: of which key, which window."""
+"""A selection of windows by key and window."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from beamish.kinds.window.plan import WindowPlan
 
 @attrs.frozen
 class Question:
-    """Which windows are meant.
+    """A selection of windows.
 
     Attributes:
-        key: values of key columns; those of others may be anything.
-        start, end: of the window, microseconds since the epoch or numbers of rows; end None: not said; both None: any.
+        key: values of some key columns.
+        start, end: of the window, microseconds since the epoch or row numbers; end None: not given; both None: any.
     """
 
     key: Mapping[str, Any]
@@ -31,19 +31,19 @@ class Question:
 
     @property
     def asked(self) -> Asked:
-        """The windows that it may mean: those that overlap the span."""
+        """The possible windows: those that overlap the span."""
         if self.start is None:
             return Asked(Keeps.WINDOWS, self.key, EVER)
         return Asked(Keeps.WINDOWS, self.key, (self.start, self.start + 1 if self.end is None else self.end))
 
 
 def stage_meant(call: str, stage: int | None, with_windows: Sequence[int]) -> int:
-    """The number of the stage that is asked about.
+    """The number of the selected stage.
 
     Args:
         call: for messages.
-        stage: its number, as it was given; None: the only one with windows.
-        with_windows: the numbers of those that have windows.
+        stage: its number, as given; None: the only one with windows.
+        with_windows: the numbers of those with windows.
 
     Raises:
         PipelineError: no stage has it, or several do and ``stage`` is missing.
@@ -60,17 +60,17 @@ def stage_meant(call: str, stage: int | None, with_windows: Sequence[int]) -> in
 
 
 def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Question:
-    """Read what is asked.
+    """Read a selection.
 
     Args:
-        stage: whose windows are asked about.
+        stage: the stage.
         call: the name of the call, for messages.
-        key: a dict of key columns; or the value of the only one; None: any.
-        window: when it starts (aware datetime, seconds, or a number of a row), any time in it, or a pair (start, end); None: any.
+        key: a dict of key columns; or the value of a single one; None: any.
+        window: its start (aware datetime, seconds, or a row number), a time in it, or a pair (start, end); None: any.
 
     Raises:
         PipelineError: the stage has no windows.
-        OptionError: there is no such key column, its values are of another type, or the window is not one.
+        OptionError: no such key column, a value of another type, or an invalid window.
     """
     plan = stage.plan
     if plan is None:
@@ -97,10 +97,10 @@ def _bound(plan: WindowPlan, where: str, value: Any) -> int:
 
 
 def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tuple[dict[str, Any], Any]:
-    """A question in texts, as a command line has it: ``name=value``, and a time such as 2026-01-01T10:14, in UTC unless it says.
+    """Read a selection from command-line texts: ``name=value``, and a time such as 2026-01-01T10:14, in UTC by default.
 
     Raises:
-        OptionError: a text cannot be read.
+        OptionError: an invalid text.
     """
     plan, schema, key = stage.plan, stage.key_schema, {}
     assert plan is not None  # noqa: S101 - a question is about windows

@@ -1,4 +1,4 @@
-"""Questions to what a pipeline keeps between two steps."""
+"""Lookups in the state of a pipeline."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Held:
-    """An update that a suppress holds.
+    """A buffered update of a suppress.
 
     Attributes:
         name: the suppress.
         key: the key columns.
         window: the window; None for a change without one.
-        kind: PANE: what it brings; RETRACTION: what it takes back, or (of changes) deletes.
+        kind: PANE; RETRACTION, or (for changes) a delete.
         values: the values.
         timestamp: the pane's timestamp.
-        since: since when its (key, window) is held, on the clock that is waited for; None: it waits for a pane.
-        due: when it leaves, on that clock; None: not by itself.
+        since: since when its (key, window) is buffered, on the suppress's clock; None: it waits for a pane.
+        due: when it is emitted, on that clock; None: not by itself.
     """
 
     name: str
@@ -55,15 +55,15 @@ class Held:
 
 @attrs.frozen
 class KeptWindow:
-    """A window that a stage keeps.
+    """A stored window.
 
     Attributes:
-        key: the key columns; under several windowings also ``windowing``.
+        key: the key columns; with several windowings also ``windowing``.
         window: its bounds.
-        values: what a pane would hold now, under ``discarding()`` of the rows that are in no pane yet; None if it is closed.
-        new_rows: number of rows that are in no pane yet.
+        values: of a pane now, with ``discarding()`` of the rows in no pane yet; None if it is closed.
+        new_rows: number of rows in no pane yet.
         panes: number of panes so far.
-        closed: whether its trigger has finished: it is kept to drop the rows that still come for it.
+        closed: whether its trigger has finished: it is only stored to drop later rows.
     """
 
     key: Named[Any]
@@ -76,12 +76,12 @@ class KeptWindow:
 
 @attrs.frozen
 class KeptRow:
-    """A row that a stage keeps in its windows.
+    """A stored row of a window.
 
     Attributes:
-        key: the key columns; under several windowings also ``windowing``.
-        place: its event time; in windows of rows its number.
-        row: its columns, so far as they are kept.
+        key: the key columns; with several windowings also ``windowing``.
+        place: its event time; in count windows its number.
+        row: its stored columns.
     """
 
     key: Named[Any]
@@ -96,8 +96,8 @@ class StoredVersion:
     Attributes:
         key: the key columns.
         values: the values.
-        valid_from: since when it is valid.
-        valid_to: until before when; None: still.
+        valid_from: the start of its validity.
+        valid_to: the exclusive end; None: still valid.
     """
 
     key: Named[Any]
@@ -108,12 +108,12 @@ class StoredVersion:
 
 @attrs.frozen
 class ScriptState:
-    """What a pipeline keeps after a test script.
+    """The state of a pipeline after a test script.
 
     Attributes:
         flow: the pipeline's.
         events: the script's.
-        initial: rows that its tables began with, as ``Pipeline.run`` takes them.
+        initial: initial rows of its tables, as for ``Pipeline.run``.
     """
 
     flow: Flow
@@ -121,10 +121,10 @@ class ScriptState:
     initial: Any = None
 
     def held(self) -> list[Held]:
-        """What its suppresses hold: a value per row that would come out.
+        """The buffers of its suppresses: one value per buffered row.
 
         Raises:
-            PipelineError: it has none.
+            PipelineError: it has no suppress.
         """
         stages = suppressed(self.flow)
         after = ScriptStages.after(self.flow, self.events, self.initial)
@@ -134,20 +134,20 @@ class ScriptState:
     def windows(
         self, start: Any = None, end: Any = None, *, key: Any = None, stage: int | None = None
     ) -> list[KeptWindow]:
-        """The windows that it keeps: open ones, and those kept for late rows.
+        """The stored windows: open ones, and those kept for late rows.
 
         Args:
-            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes; of windows of rows
-                numbers of rows); None: no bound.
-            key: only those of keys with these values in these columns (a dict; of the only key column its value).
-            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes; for count windows row
+                numbers); None: no bound.
+            key: only those of keys with these values in these columns (a dict; for a single key column its value).
+            stage: the number of the stage in ``explain``, if several have windows; 1: the first.
 
         Returns:
-            them by key, end and start.
+            the windows by key, end and start.
 
         Raises:
-            PipelineError: no stage has windows, or several and none is named.
-            OptionError: there is no such key column, its values are of another type, or the span is empty.
+            PipelineError: no stage has windows, or several have and ``stage`` is missing.
+            OptionError: no such key column, a value of another type, or an empty span.
         """
         found = self._answer(*windows_asked(self.flow, Keeps.WINDOWS, (start, end), stage, key=key))
         return [] if found is None else list(_kept_windows(found[1]))
@@ -161,21 +161,21 @@ class ScriptState:
         of: str | None = None,
         stage: int | None = None,
     ) -> list[KeptRow]:
-        """The rows that it keeps in its windows, each once in however many it is; rows of closed windows are gone.
+        """The stored rows of windows, each once even if in several windows; closed windows have none.
 
         Args:
-            start, end: only rows in this span (seconds since the epoch or aware datetimes; of windows of rows numbers of rows); None: no
-                bound.
-            key: only those of keys with these values in these columns (a dict; of the only key column its value).
-            of: what keeps them: a ``Collect``, by its name, or an input of ``CoGroup`` or a join; None: the only thing that does.
-            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+            start, end: only rows in this span (seconds since the epoch or aware datetimes; for count windows row numbers); None: no bound.
+            key: only those of keys with these values in these columns (a dict; for a single key column its value).
+            of: a ``Collect``, by its name, or an input of ``CoGroup`` or a join; None: the only one.
+            stage: the number of the stage in ``explain``, if several have windows; 1: the first.
 
         Returns:
-            them by key, time or number, and row.
+            the rows by key, time or number, and columns.
 
         Raises:
-            PipelineError: no stage has windows, or several and none is named; nothing keeps rows, or several things and none is named.
-            OptionError: there is no such key column, its values are of another type, or the span is empty.
+            PipelineError: no stage has windows, or several have and ``stage`` is missing; no accumulation stores rows, or several
+                do and ``of`` is missing.
+            OptionError: no such key column, a value of another type, or an empty span.
         """
         found = self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
         return [] if found is None else list(_kept_rows(*found))
@@ -184,15 +184,15 @@ class ScriptState:
         return ScriptStages.after(self.flow, self.events, self.initial).answer(stage, asked)
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> list[StoredVersion]:
-        """What its versioned table holds.
+        """The versions of its versioned table.
 
         Args:
-            name: which table, where there are several: its input's name.
-            as_of: what was valid then (seconds since the epoch or an aware datetime); None: all that exact reads can reach.
+            name: the table, if there are several: its input's name.
+            as_of: versions valid at this time (seconds since the epoch or an aware datetime); None: all within exact reads.
 
         Raises:
-            PipelineError: there is no such table, or several.
-            OptionError: ``as_of`` lies further back than exact reads can reach.
+            PipelineError: no such table, or several tables.
+            OptionError: ``as_of`` is before the range of exact reads.
         """
         found = self._answer(*table_asked(self.flow, name, as_of))
         return [] if found is None else list(_versions(*found))
@@ -236,13 +236,13 @@ def _versions(answer: Answer, versions: pa.Table) -> Iterator[StoredVersion]:
 
 @attrs.frozen
 class CheckpointState:
-    """What a query keeps, as of a batch of its checkpoint.
+    """The state of a query, as of a batch of its checkpoint.
 
     Attributes:
         flow: the pipeline's.
-        spark: the session that reads it.
+        spark: the session.
         checkpoint: the query's checkpoint folder.
-        batch: the number of the batch after which it is read; None: the last one.
+        batch: read the state after this batch; None: the last one.
     """
 
     flow: Flow
@@ -251,18 +251,18 @@ class CheckpointState:
     batch: int | None = None
 
     def held(self, name: str | None = None) -> DataFrame:
-        """What a suppress holds: a row per row that would come out.
+        """The buffer of a suppress: one row per buffered row.
 
         Args:
-            name: which suppress, where there are several.
+            name: the suppress, if there are several.
 
         Returns:
             ``suppress``, the key columns, ``window``, the value columns, ``kind``, ``timestamp``, ``since``, ``due``; the last
-            two on the clock that is waited for.
+            two on the suppress's clock.
 
         Raises:
-            PipelineError: there is no such suppress, or several.
-            StateError: the checkpoint is another pipeline's, or holds nothing of it.
+            PipelineError: no such suppress, or several.
+            StateError: the checkpoint belongs to another pipeline, or has nothing of it.
         """
         stages = suppressed(self.flow)
         meant = [stage for stage, own in stages.items() if name in (None, own)]
@@ -273,19 +273,19 @@ class CheckpointState:
         return self._answer(meant[0], Asked(Keeps.HELD))
 
     def windows(self, start: Any = None, end: Any = None, *, key: Any = None, stage: int | None = None) -> DataFrame:
-        """The windows that it keeps: open ones, and those kept for late rows.
+        """The stored windows: open ones, and those kept for late rows.
 
         Args:
-            start, end, key, stage: as of ``ScriptState.windows``; what lies outside the span is not read.
+            start, end, key, stage: as for ``ScriptState.windows``; segments outside the span are not read.
 
         Returns:
-            the key columns (under several windowings also ``windowing``), ``window``, the values that a pane would have now
-            (null if it is closed), ``new_rows`` (bigint, those in no pane yet), ``panes`` (bigint, how many there were),
-            ``closed`` (boolean: its trigger has finished).
+            the key columns (with several windowings also ``windowing``), ``window``, the values of a pane now (null if it is
+            closed), ``new_rows`` (bigint, rows in no pane yet), ``panes`` (bigint, number so far), ``closed`` (boolean: its
+            trigger has finished).
 
         Raises:
-            PipelineError, OptionError: as ``ScriptState.windows``.
-            StateError: the checkpoint is another pipeline's, or too old to be read without rows.
+            PipelineError, OptionError: as for ``ScriptState.windows``.
+            StateError: the checkpoint belongs to another pipeline, or is too old to be read without input.
         """
         return self._answer(*windows_asked(self.flow, Keeps.WINDOWS, (start, end), stage, key=key))
 
@@ -298,18 +298,18 @@ class CheckpointState:
         of: str | None = None,
         stage: int | None = None,
     ) -> DataFrame:
-        """The rows that it keeps in its windows, each once in however many it is; rows of closed windows are gone.
+        """The stored rows of windows, each once even if in several windows; closed windows have none.
 
         Args:
-            start, end, key, of, stage: as of ``ScriptState.rows``.
+            start, end, key, of, stage: as for ``ScriptState.rows``.
 
         Returns:
-            the key columns (under several windowings also ``windowing``), ``time`` (of windows of rows ``number``, bigint), ``row`` (a struct
-            of the columns that are kept).
+            the key columns (with several windowings also ``windowing``), ``time`` (for count windows ``number``, bigint), ``row``
+            (a struct of the stored columns).
 
         Raises:
-            PipelineError, OptionError: as ``ScriptState.rows``.
-            StateError: the checkpoint is another pipeline's, or too old to be read without rows.
+            PipelineError, OptionError: as for ``ScriptState.rows``.
+            StateError: the checkpoint belongs to another pipeline, or is too old to be read without input.
         """
         return self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
 
@@ -319,43 +319,43 @@ class CheckpointState:
         return answer_of(self.flow, stage, (self.spark, str(self.checkpoint), self.batch), asked)
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> DataFrame:
-        """What its versioned table holds.
+        """The versions of its versioned table.
 
         Args:
-            name, as_of: as of ``ScriptState.versions``.
+            name, as_of: as for ``ScriptState.versions``.
 
         Returns:
             the key columns, the values, ``valid_from``, ``valid_to`` (null: still valid).
 
         Raises:
-            PipelineError, OptionError: as ``ScriptState.versions``.
+            PipelineError, OptionError: as for ``ScriptState.versions``.
             StateError: the checkpoint has none.
         """
         return self._answer(*table_asked(self.flow, name, as_of))
 
 
 def keeping(flow: Flow, what: Keeps) -> dict[int, str | None]:
-    """The numbers of the stages that keep something, and the name by which each is asked for it."""
+    """The numbers of the stages with such state, and the name to select each by."""
     kept = {number: below.stage.keeps(below.takes) for number, below in enumerate(flow.flows, 1)}
     return {number: names[what] for number, names in kept.items() if what in names}
 
 
 def windows_asked(flow: Flow, what: Keeps, span: tuple[Any, Any], stage: int | None, **asked: Any) -> tuple[int, Asked]:
-    """The number of the stage whose windows or rows are meant, and what is asked of it; ``span``: as it was given.
+    """The number of the selected stage, and the query; ``span``: as given.
 
     Raises:
-        PipelineError: there is no such stage, or several and none is named.
-        OptionError: the span is not a span, or empty.
+        PipelineError: no such stage, or several and ``stage`` is missing.
+        OptionError: an invalid or empty span.
     """
     number = stage_meant(what, stage, list(keeping(flow, what)))
     return number, Asked(what, span=span_of(flow.flows[number - 1].stage, what, *span), **asked)
 
 
 def span_of(stage: Stage, call: str, start: Any, end: Any) -> tuple[int, int]:
-    """A span of time in microseconds, or of numbers of rows, as the windows of a stage are; None: without a bound.
+    """A span of time in microseconds, or of row numbers, depending on the stage's windows; None: unbounded.
 
     Raises:
-        OptionError: it is no time, or no number, or the span is empty.
+        OptionError: an invalid time or number, or an empty span.
     """
     read = _number if stage.counts_rows else instant_us
     start_us = -END_OF_TIME_US if start is None else read(f"{call}(start)", start)
@@ -374,29 +374,29 @@ def _number(where: str, value: Any) -> int:
 
 
 def suppressed(flow: Flow) -> dict[int, str | None]:
-    """The numbers of the stages that hold updates, and the names of their suppresses.
+    """The numbers of the stages with a suppress, and the names of these.
 
     Raises:
-        PipelineError: there are none.
+        PipelineError: there is none.
     """
     stages = keeping(flow, Keeps.HELD)
     if not stages:
-        raise PipelineError("held(): the pipeline has no suppress, so nothing is held; say .suppress(...)")
+        raise PipelineError("held(): the pipeline has no suppress, so nothing is held; add .suppress(...)")
     return stages
 
 
 def table_asked(flow: Flow, name: str | None, as_of: Any) -> tuple[int, Asked]:
-    """The number of the stage whose versioned table is meant, and what is asked of it; that of ``versions(...)`` has no name.
+    """The number of the selected versioned table's stage, and the query; that of ``versions(...)`` has no name.
 
     Raises:
-        PipelineError: there is no such table, or several.
-        OptionError: ``as_of`` is no time.
+        PipelineError: no such table, or several.
+        OptionError: ``as_of`` is not a time.
     """
     asked = Asked(Keeps.VERSIONS, as_of=as_of)
     stages = keeping(flow, Keeps.VERSIONS)
     names = list(stages.values())
     if not names:
-        raise PipelineError("versions(): the pipeline has no versioned table; say .versions(...) or bm.as_of_join(...)")
+        raise PipelineError("versions(): the pipeline has no versioned table; add .versions(...) or bm.as_of_join(...)")
     if len(names) == 1 and name is None:
         return next(iter(stages)), asked
     if names == [None]:

@@ -1,4 +1,4 @@
-"""``bm.check_upgrade``: whether a pipeline may go on from a checkpoint."""
+"""``bm.check_upgrade``: whether a pipeline can continue from a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False, repr=False)
 class Upgrade:
-    """What differs between a pipeline and the one that wrote a checkpoint; ``bm.check_upgrade`` makes it.
+    """Differences between a pipeline and the one that wrote a checkpoint; created by ``bm.check_upgrade``.
 
-    It prints as text; in a notebook it shows itself as a table.
+    It prints as text; in a notebook it is shown as a table.
 
     Attributes:
         checkpoint: its folder.
-        batch: the number of its last batch that is done.
-        changes: what differs, the refused first; none: nothing that a checkpoint knows of.
+        batch: the number of its last committed batch.
+        changes: the differences, incompatible ones first; empty: none known to a checkpoint.
     """
 
     checkpoint: str
@@ -36,19 +36,19 @@ class Upgrade:
 
     @property
     def ok(self) -> bool:
-        """Whether a query with this pipeline goes on from the checkpoint."""
+        """Whether a query with this pipeline can continue from the checkpoint."""
         return not self.refused
 
     @property
     def refused(self) -> Sequence[Change]:
-        """What it would be refused for."""
+        """The incompatible changes."""
         return [change for change in self.changes if change.refused]
 
     def or_raise(self) -> None:
-        """Say nothing if it may go on.
+        """Raise if it cannot continue.
 
         Raises:
-            StateError: it may not.
+            StateError: it cannot.
         """
         if not self.ok:
             raise StateError(str(self))
@@ -90,26 +90,26 @@ def check_upgrade(
     shards: int | None = None,
     **inputs: DataFrame,
 ) -> Upgrade:
-    """Say whether a pipeline may go on from a checkpoint, and what becomes of what is kept: before anything runs.
+    """Check whether a pipeline can continue from a checkpoint, and the effect on its state, before anything runs.
 
-    Nothing is started and nothing written. Each shard's notes are opened as a batch would open them, so what is refused here is
-    what a batch would refuse; what Spark itself would refuse, another number of stages, of sources, or heartbeats that were not there, is told too.
+    Nothing is started or written. Each shard's metadata is opened as in a batch, so the result equals that of a batch; changes
+    that Spark itself rejects are reported too: another number of stages or sources, or added heartbeats.
 
     Args:
-        spark: the session that reads it, classic or Connect.
-        checkpoint: the folder of the query's option ``checkpointLocation``; its query is stopped, or runs.
-        pipeline: what is to go on.
-        df: the stream that it is to be applied to, for its columns; None: they are those that the checkpoint noted, so a change
-            of a column's type is not seen.
-        shards: as of ``apply``; None: with ``df`` one per shuffle partition, as ``apply`` has it, else as many as there are.
-        inputs: of a merge, in place of ``df``.
+        spark: the session, classic or Connect.
+        checkpoint: the ``checkpointLocation`` of a stopped or running query.
+        pipeline: the pipeline that continues.
+        df: the stream that it will be applied to, for its columns; None: the stored schemas, so a change of a column's type is
+            not detected.
+        shards: as for ``apply``; None: with ``df`` one per shuffle partition, as for ``apply``, otherwise unchanged.
+        inputs: for a merge, in place of ``df``.
 
     Returns:
         an ``Upgrade``: ``.ok``, ``.changes``, ``.or_raise()``.
 
     Raises:
-        StateError: it is no checkpoint of a pipeline that has done a batch, or one that this version cannot read.
-        PipelineError, ColumnError, OptionError: the pipeline or its columns are wrong, or the columns are not known without ``df``.
+        StateError: not the checkpoint of a pipeline that has committed a batch, or not readable by this version.
+        PipelineError, ColumnError, OptionError: the pipeline or its columns are invalid, or the columns are unknown without ``df``.
 
     Example:
         ``bm.check_upgrade(spark, "/checkpoints/scores", pipeline, events).or_raise()``
@@ -136,10 +136,10 @@ def check_next_run(
     shards: int | None,
     inputs: Mapping[str, DataFrame],
 ) -> None:
-    """What ``apply(..., checkpoint=...)`` checks; nothing, where the query has not done a batch.
+    """The check of ``apply(..., checkpoint=...)``; none if the query has not committed a batch.
 
     Raises:
-        StateError: the query may not go on with the pipeline.
+        StateError: the query cannot continue with the pipeline.
     """
     _, folder = checked("apply", spark, checkpoint, pipeline)
     from beamish.spark.checkpoint.inspected import has_done_a_batch
@@ -149,10 +149,10 @@ def check_next_run(
 
 
 def checked(call: str, spark: Any, checkpoint: Any, pipeline: Any) -> tuple[Flow, str]:
-    """The flow of a pipeline, and the folder of a checkpoint.
+    """The flow of a pipeline, and the folder of a checkpoint, validated.
 
     Raises:
-        PipelineError, OptionError: it is none.
+        PipelineError, OptionError: invalid arguments.
     """
     flow: Any = getattr(pipeline, "flow", None)
     if not isinstance(flow, Flow):

@@ -1,4 +1,4 @@
-"""Facts in words: the one place where they become sentences, of a checkpoint and of a script alike."""
+"""Facts as sentences, for checkpoints and scripts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING
 
 MOST_WINDOWS = 3
-"""Of so many windows each gets its paragraph."""
+"""How many windows are described individually."""
 
 
 @attrs.frozen
 class QueryFacts:
-    """How far a query has come.
+    """The progress of a query.
 
     Attributes:
-        batch: the batch after which it is looked at.
-        clock_us: the clock of that batch.
-        next_watermark_us: the watermark of the next one as far as it is known; NO_WATERMARK_US: it is not.
-        is_last: whether it is the last batch that was committed.
+        batch: the batch.
+        clock_us: its clock.
+        next_watermark_us: the watermark of the next one; NO_WATERMARK_US: unknown.
+        is_last: whether it is the last committed batch.
     """
 
     batch: int
@@ -40,7 +40,7 @@ class QueryFacts:
 
 
 def rows_of(windows: pa.Table) -> list[dict[str, Any]]:
-    """Windows (``kinds/window/at_rest.py``) as rows, and ``start`` and ``end``: their bounds, microseconds or numbers of rows."""
+    """Windows (``kinds/window/at_rest.py``) as rows, with ``start`` and ``end``: their bounds, microseconds or row numbers."""
     bounds = windows["window"].combine_chunks()
     starts, ends = (bounds.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     rows: list[dict[str, Any]] = windows.drop_columns(["window"]).to_pylist()
@@ -53,13 +53,13 @@ def rows_of(windows: pa.Table) -> list[dict[str, Any]]:
 def why(
     stage: StageFacts, question: Question, windows: Sequence[Mapping[str, Any]], query: QueryFacts | None = None
 ) -> str:
-    """Why the windows that are asked about have not fired, in a paragraph for each.
+    """Why the selected windows have not fired, a paragraph for each.
 
     Args:
-        stage: whose they are.
-        question: which are meant.
-        windows: those that are kept, as ``rows_of`` has them.
-        query: of a checkpoint, how far the query has come; None: of a script.
+        stage: their stage.
+        question: the selection.
+        windows: the stored ones, from ``rows_of``.
+        query: for a checkpoint, the progress of the query; None: for a script.
     """
     exact = [window for window in windows if window["start"] == question.start]
     meant = exact if question.start is not None and exact else list(windows)
@@ -151,7 +151,7 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
 
 
 def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
-    """Where the clocks stand, and what holds them."""
+    """The clocks, and what holds them back."""
     plan = stage.plan
     assert plan is not None  # noqa: S101 - a question is about windows
     at = "" if query is None else f" after batch {query.batch}"
@@ -180,7 +180,7 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
 
 
 def held_back_by(stage: StageFacts) -> str:
-    """Which input of a merge holds the watermark back, in a sentence; empty: none does, or it is not known."""
+    """Which input of a merge holds the watermark back, as a sentence; empty: none, or unknown."""
     if len(stage.inputs) < 2:
         return ""
     order = sorted(stage.inputs, key=lambda one: one.reaches_us)
@@ -227,9 +227,9 @@ def summary(
 
     Args:
         stages: its stages.
-        query: how far the query has come.
-        sizes: bytes of state, by the place of the stage.
-        next_windows: by the place of the stage some windows that are due next, as ``why`` takes them.
+        query: the progress of the query.
+        sizes: bytes of state, by stage.
+        next_windows: some windows due next, by stage, as for ``why``.
     """
     last = "the last batch" if query.is_last else "not the last batch"
     head = (

@@ -1,1 +1,1 @@
-"""The contract of a kind of stage: the stage, its operator, its shards, and what they exchange."""
+"""The contract of a kind of stage: stage, operator, shard, and the values they exchange."""

@@ -1,7 +1,7 @@
-"""State at rest, as rows to look at: what ``Pipeline.state`` and ``bm.inspect`` ask of a stage (docs/rules/running.md#kept-windows).
+"""Stored state as rows: queries of ``Pipeline.state`` and ``bm.inspect`` to a stage (docs/rules/running.md#kept-windows).
 
-A stage says what it ``keeps`` (``contract/stage.py``). Bound to the columns that its shards noted, it gives answers; an answer reads the
-store of one shard at a time, so scripts and checkpoints are asked alike, and on Spark executors read.
+A stage declares what it ``keeps`` (``contract/stage.py``). Bound to the stored schema, it answers queries; an answer reads the
+store of one shard at a time, so scripts and checkpoints work alike, and on Spark the executors read.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Keeps(enum.StrEnum):
 
 @attrs.frozen
 class Asked:
-    """Which of what is kept is meant.
+    """A query for stored rows.
 
     Attributes:
-        what: what is asked for.
-        key: values of key columns, those of others may be anything; or the value of the only one; None: any.
-        span: half-open, microseconds since the epoch or numbers of rows: windows that overlap it, rows in it.
-        of: what keeps the rows; None: the only thing that does.
-        as_of: versions valid then, as it was given; None: all within exact reads.
+        what: the kind of rows.
+        key: values of some key columns; or the value of the only one; None: any.
+        span: half-open, microseconds since the epoch or row numbers: windows that overlap it, rows in it.
+        of: the name of the table or windowing; None: the only one.
+        as_of: versions valid at this time, as given; None: all within exact reads.
         as_of_us: the same in microseconds.
 
     Raises:
-        OptionError: ``as_of`` is no time.
+        OptionError: ``as_of`` is not a time.
     """
 
     what: Keeps
@@ -61,12 +61,12 @@ class Asked:
 
 
 class Answer(Protocol):
-    """The rows that are meant, read shard by shard; it is picklable.
+    """The selected rows, read shard by shard; picklable.
 
     Attributes:
         schema: of the rows.
         keys: the names of its key columns.
-        shard: the number of the only shard that may have such rows; None: any may.
+        shard: the only shard that may have such rows; None: any.
     """
 
     schema: pa.Schema
@@ -74,39 +74,39 @@ class Answer(Protocol):
     shard: int | None = None
 
     def needs(self, notes: Store) -> Iterable[str] | None:
-        """The entries of a shard to read beside its notes; a name that ends in ``/``: all below it. None: all entries."""
+        """Additional entries of a shard to read; a name that ends in ``/`` is a prefix. None: all entries."""
         return None
 
     def read(self, store: Store) -> pa.Table:
-        """The rows of a shard, whose store has at least the notes and what it ``needs``.
+        """The selected rows of a shard, whose store has at least the metadata and the ``needs``.
 
         Raises:
-            StateError: it cannot be read.
+            StateError: the state cannot be read.
         """
         ...
 
 
 class AtRest(Protocol):
-    """A stage bound to the columns that its shards noted."""
+    """A stage bound to the schema stored by its shards."""
 
     def answer(self, asked: Asked) -> Answer:
-        """The answer to a question about something that the stage ``keeps``.
+        """The answer to a query for something that the stage ``keeps``.
 
         Raises:
-            OptionError, PipelineError: there is no such key column, or what is asked for is not kept.
+            OptionError, PipelineError: no such key column, or such rows are not stored.
         """
         ...
 
 
 @attrs.frozen
 class Compared:
-    """A part of a stage that differs from the one that wrote its state, for ``bm.check_upgrade``.
+    """A difference between a stage and the one that wrote its state, for ``bm.check_upgrade``.
 
     Attributes:
-        what: as ``explain()`` or the pipeline calls it.
-        then, now: what it was and what it is, in words; empty: absent.
-        means: what becomes of the state; of what is refused, why, and what to do.
-        refused: whether a shard of it is refused.
+        what: as in ``explain()`` or the pipeline.
+        then, now: the old and the new value, in words; empty: absent.
+        means: the effect on the state; for an incompatible change the cause and the fix.
+        refused: whether its shards refuse the state.
     """
 
     what: str
@@ -117,15 +117,15 @@ class Compared:
 
 
 def read_key(call: str, key: Any, schema: pa.Schema) -> dict[str, Any]:
-    """Values of key columns, in their types.
+    """Cast the values of key columns to their types.
 
     Args:
-        call: how it is asked, for messages.
+        call: the call, for messages.
         key: as ``Asked.key``.
         schema: the key columns.
 
     Raises:
-        OptionError: there is no such column, or it is of another type.
+        OptionError: no such column, or a value of another type.
     """
     if key is None:
         return {}
@@ -138,7 +138,7 @@ def read_key(call: str, key: Any, schema: pa.Schema) -> dict[str, Any]:
         key = {schema.names[0]: key}
     for name in key:
         if name not in schema.names:
-            raise OptionError(f"{call}(key={dict(key)!r}): {name!r} is no key column; they are {schema.names}")
+            raise OptionError(f"{call}(key={dict(key)!r}): {name!r} is not a key column; they are {schema.names}")
     return {name: _value(f"{call}(key={dict(key)!r})", value, schema.field(name)) for name, value in key.items()}
 
 
@@ -150,7 +150,7 @@ def _value(where: str, value: Any, field: pa.Field) -> Any:
 
 
 def of_key(keys: pa.Table, key: Mapping[str, Any]) -> Flags:
-    """Which rows have these values in these key columns: bool, one per row. Null equals null, NaN equals NaN."""
+    """Select rows by values of key columns: bool, one per row. Null equals null, NaN equals NaN."""
     wanted = [pa.array([value], keys.schema.field(name).type) for name, value in key.items()]
     there = [keys[name].combine_chunks() for name in key]
     both = [normalise(pa.concat_arrays([one, column])) for one, column in zip(wanted, there, strict=True)]

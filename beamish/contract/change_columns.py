@@ -1,4 +1,4 @@
-"""The columns that say what a change is of, whether it deletes, and which of several is the newest."""
+"""The columns of a change: its slot, whether it deletes, and its order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_change_columns(
     """Check the columns of changes.
 
     Raises:
-        ColumnError: one is missing or of the wrong type.
+        ColumnError: a column is missing or of the wrong type.
     """
     for name in keys:
         if not is_groupable(find_column(schema, f"key_by({name!r})", name).type):

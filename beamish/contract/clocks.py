@@ -1,4 +1,4 @@
-"""Where a shard's clocks stand: a watermark for each input, the least of them, and the processing-time clock."""
+"""A shard's clocks: a watermark for each input, the least of them, and the processing-time clock."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Clocks:
     """The clocks of a shard, in microseconds since the epoch.
 
     Attributes:
-        inputs: per input how far its own watermark has come.
-        watermark_us: the watermark that rows are judged by: the least of the inputs'; none before each has one.
+        inputs: the watermark of each input.
+        watermark_us: the least of the inputs', undefined before each has one; it decides which rows are late.
         clock_us: the processing-time clock.
     """
 
@@ -31,12 +31,12 @@ class Clocks:
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Clocks:
-        """From what ``attrs.asdict`` gave."""
+        """From the result of ``attrs.asdict``."""
         return cls(**{**stored, "inputs": [Progress(**progress) for progress in stored["inputs"]]})
 
     @classmethod
     def furthest(cls, clocks: Sequence[Clocks]) -> Clocks:
-        """Where the clocks of some shards stand together: nothing is due in a shard between where it stands and the furthest."""
+        """The furthest clocks of some shards: nothing is due in a shard between its own clocks and these."""
         inputs = [
             Progress(*(max(values) for values in zip(*map(attrs.astuple, progress), strict=True)))
             for progress in zip(*(one.inputs for one in clocks), strict=True)
@@ -46,15 +46,15 @@ class Clocks:
     def step(
         self, policies: Sequence[Watermark], sources_us: Sequence[int | None], clock_us: int | None
     ) -> tuple[int, int]:
-        """Move on to the next step; what is None or would go back is ignored.
+        """Advance to the next step; None and earlier values are ignored.
 
         Args:
-            policies: how the watermark of each input moves.
+            policies: the watermark policy of each input.
             sources_us: per input the watermark of its source, microseconds.
             clock_us: the processing-time clock, microseconds.
 
         Returns:
-            the watermark and the clock as they were before.
+            the previous watermark and clock.
         """
         before = self.watermark_us, self.clock_us
         if clock_us is not None:

@@ -19,7 +19,7 @@ from beamish.kernels.reserved import INPUT, is_reserved
 
 
 def merged_inputs(takes: Sequence[Relation], schema: pa.Schema) -> dict[str, MergedInput]:
-    """The inputs of a merge by name, with the columns that ``schema``, of the merged rows, has of them; else none."""
+    """The inputs of a merge by name, with their columns in ``schema``, that of the merged rows; empty otherwise."""
     inputs = {}
     for number, relation in enumerate(takes):
         if relation.name is not None:
@@ -46,8 +46,7 @@ def merged_schema(takes: Sequence[Relation]) -> pa.Schema:
         for relation, field in zip(takes, fields, strict=True):
             if not pa.types.is_null(field.type) and field.type != types[0]:
                 raise ColumnError(
-                    f"{relation.name}: key_by({field.name!r}): is {field.type}, and {first.name}'s {name!r} is {types[0]}; keys "
-                    "must be of one type to meet: cast one of them"
+                    f"{relation.name}: key_by({field.name!r}): is {field.type}, and {first.name}'s {name!r} is {types[0]}; keys must have the same type: cast one of them"
                 )
         keys.append((name, types[0]))
     own = [
@@ -61,7 +60,7 @@ def widen(takes: Sequence[Relation], number: int, rows: Mapping[str, Any], count
 
     Args:
         takes: the inputs.
-        number: the one that the rows are of.
+        number: the input of the rows.
         rows: its columns by its own names, and reserved ones.
         count: number of rows.
         schema: the columns of all.
@@ -77,15 +76,14 @@ def widen(takes: Sequence[Relation], number: int, rows: Mapping[str, Any], count
 
 
 def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
-    """The column of a name.
+    """Look a column up by name.
 
     Raises:
-        ColumnError: it is no name, or there is none, or several, of it.
+        ColumnError: not a name, or no column or several columns of this name.
     """
     if not isinstance(name, str):
         raise ColumnError(
-            f"{where}: a Column expression takes a DataFrame's own rows, so neither a script nor a later stage has one; "
-            "give the name of a column"
+            f"{where}: a Column expression needs a DataFrame, which a script or a later stage does not have; give a column name"
         )
     found = schema.get_all_field_indices(name)
     if not found:
@@ -97,7 +95,7 @@ def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
 
 
 def _of_struct(schema: pa.Schema, name: str) -> str:
-    """The fix where a name with a dot may be meant as a field of a struct."""
+    """The fix for a name with a dot that may mean a field of a struct."""
     struct, dot, field = name.partition(".")
     if not dot or struct not in schema.names or not pa.types.is_struct(schema.field(struct).type):
         return ""
@@ -105,7 +103,7 @@ def _of_struct(schema: pa.Schema, name: str) -> str:
 
 
 def is_whole_number(type_: pa.DataType) -> bool:
-    """Whether its values are whole numbers of at most 64 bits with a sign."""
+    """Whether its values are signed integers of at most 64 bits."""
     return bool(pa.types.is_integer(type_) and not pa.types.is_uint64(type_))
 
 

@@ -1,4 +1,4 @@
-"""What a shard counts in a step, for whoever watches the query."""
+"""Metrics of a shard's step, for query monitoring."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ DROPPED = {
 }
 """The name of each reason's count."""
 COUNTED = ("rows", *PANES.values(), "retractions", *DROPPED.values(), "live_windows", "shards")
-"""What is added up over shards."""
+"""Metrics summed over shards."""
 SKIPPED = "_beamish_skipped"
-"""Begins the names of the observations of sources whose records may be no change; each has a count of this name."""
+"""Prefix of the observations of sources whose records may be unusable as changes; each has a count of this name."""
 BY_SHARD = ("shard", "live_windows", "next_due_ms")
-"""What is told of each shard."""
+"""Metrics reported per shard."""
 GREATEST, LEAST = ("max_late_by_ms", "watermark_ms", "clock_ms"), ("next_due_ms",)
-"""Of what the greatest, or the least, of all shards counts."""
+"""Metrics combined over shards by max, or by min."""
 
 
 @attrs.frozen
 class Counts:
-    """What happened in a shard's last step; None: the kind of stage does not count it.
+    """Metrics of a shard's last step; None: not counted by this kind of stage.
 
     Attributes:
         taken: rows put into windows, once per window.
-        late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; microseconds.
-        windows: windows that it keeps after the step.
+        late_by_us: how far behind the watermark the latest-arriving row was, among those dropped from windows; microseconds.
+        windows: number of stored windows after the step.
     """
 
     taken: int | None = None
@@ -43,7 +43,7 @@ class Counts:
 
 
 def counts_of_output(table: pa.Table) -> dict[str, int]:
-    """How many panes of each timing, and how many retractions, rows of output are."""
+    """The number of panes by timing, and of retractions, in rows of output."""
     counts = dict.fromkeys([*PANES.values(), "retractions"], 0)
     if not table.num_rows:
         return counts

@@ -31,17 +31,17 @@ _REASONS = tuple(DropReason)
     ERROR,
 ) = range(len(_REASONS))
 _LATE = (EXPIRED, JOINED_ALREADY, DUPLICATE, OUT_OF_RETENTION)
-"""Reasons for which it matters how late a row came, where rows are in no windows."""
+"""Reasons that depend on how late a row is, for rows without windows."""
 TAKEN = -1
 
 
 def why_dropped(time: pa.ChunkedArray, null_key: Flags | None, expired_below_us: int) -> Ints:
-    """Why each row is dropped: int64, one per row, ``TAKEN`` if it is not.
+    """The drop reason of each row: int64, one per row, ``TAKEN`` if it is not dropped.
 
     Args:
-        time: int64, microseconds; null where there is none.
-        null_key: bool, one per row: whether it has no key; None: it needs none.
-        expired_below_us: times below it are too late, microseconds.
+        time: int64, microseconds; null if missing.
+        null_key: bool, one per row: whether its key is null; None: null keys are allowed.
+        expired_below_us: times below this are too late, microseconds.
     """
     time_us = pc.fill_null(time, 0).to_numpy()
     why = np.where(time_us < expired_below_us, EXPIRED, TAKEN)
@@ -53,11 +53,11 @@ def why_dropped(time: pa.ChunkedArray, null_key: Flags | None, expired_below_us:
 
 
 def late_by(now: int | Ints, place: Ints) -> Ints:
-    """The watermark less event times in microseconds, or the reach less numbers of rows, as far as 64 bits can say; NO_VALUE without either.
+    """The watermark less event times in microseconds, or the reach less row numbers, saturated at 64 bits; NO_VALUE without either.
 
     Args:
-        now: the watermark; of windows of rows how far each has come.
-        place: int64, the event times, or numbers of rows.
+        now: the watermark; for count windows the reach of each.
+        place: int64, the event times, or row numbers.
     """
     known = (np.asarray(now) != NO_WATERMARK_US) & (place != NO_TIME_US)
     now = np.where(known, now, 0)
@@ -65,7 +65,7 @@ def late_by(now: int | Ints, place: Ints) -> Ints:
 
 
 class Drops:
-    """What a step drops: counted by reason, and listed where the output has a column ``dropped``.
+    """The rows that a step drops: counted by reason, and listed if the output has a column ``dropped``.
 
     Attributes:
         counted: number of rows dropped so far, by reason.
@@ -81,7 +81,7 @@ class Drops:
 
     @property
     def lists(self) -> bool:
-        """Whether dropped rows come out."""
+        """Whether dropped rows are emitted."""
         return self._type is not None
 
     def count(self, reason: int, rows: int) -> None:
@@ -93,13 +93,13 @@ class Drops:
     def list_rows(
         self, rows: pa.Array, reason: int | Ints, late_by_us: Ints | None = None, messages: Sequence[str] | None = None
     ) -> Ints:
-        """List rows; gives where they are, for ``column``.
+        """List rows; returns their positions, for ``column``.
 
         Args:
-            rows: n structs, the rows as they came.
-            reason: why, of all or of each.
-            late_by_us: int64[n]: by how much they were late, microseconds; NO_VALUE where that is not known; None: of none.
-            messages: what was raised with each.
+            rows: n structs, the input rows.
+            reason: of all or of each.
+            late_by_us: int64[n]: lateness in microseconds; NO_VALUE if unknown; None: unknown for all.
+            messages: the error of each.
         """
         assert self._type is not None  # noqa: S101 - asked only where they are listed
         count, number = len(rows), np.broadcast_to(np.asarray(reason, dtype=np.int64), len(rows))
@@ -117,7 +117,7 @@ class Drops:
         return np.arange(self._size - count, self._size)
 
     def column(self, at: Ints) -> pa.Array:
-        """The output's column ``dropped``: what is listed at these places; null for NO_ENTRY."""
+        """The output's column ``dropped``: the listed rows at these positions; null for NO_ENTRY."""
         if not self._listed:
             return pa.nulls(len(at), self._type)
         return pa.concat_arrays(self._listed).take(pa.array(at, mask=at == NO_ENTRY))
@@ -133,17 +133,17 @@ class Drops:
         row_of: str | None = None,
         windows: Block | None = None,
     ) -> None:
-        """Count rows and, where they are listed, list them.
+        """Count rows and, if they are listed, list them.
 
         Args:
-            why: int64[n]: as ``why_dropped`` says.
+            why: int64[n]: the result of ``why_dropped``.
             time_us: int64[n]: their times.
-            watermark_us: that they were judged by.
+            watermark_us: the watermark they were compared with.
             keys: the output's key columns, n rows.
-            rows: n structs, the rows as they came; None: they are not listed.
+            rows: n structs, the input rows; None: not listed.
             sizes: int64[n]: how many rows each stands for; None: one.
-            row_of: the input that they are of, where there are several.
-            windows: n windows, from which they are dropped; None: they are in none.
+            row_of: their input, if there are several.
+            windows: n windows, from which they are dropped; None: no windows.
         """
         at = np.flatnonzero(why != TAKEN)
         if not len(at):
@@ -160,7 +160,7 @@ class Drops:
         self.updates.append(Updates(block, taken, pa.table({}), self.column(place)))
 
     def _of_input(self, rows: pa.Array, name: str | None) -> pa.Array:
-        """Rows of one of several inputs as one struct per input; of one input as they are."""
+        """Rows of one of several inputs as one struct per input; a single input's as they are."""
         if name is None or self._type is None:
             return rows
         inputs = list(self._type.field("row").type)
@@ -169,6 +169,6 @@ class Drops:
 
 
 def structs(rows: pa.Table, schema: pa.Schema) -> pa.Array:
-    """Columns of rows, by this schema, as one column of structs."""
+    """Columns of rows as one column of structs with this schema."""
     columns = [rows[name].combine_chunks() for name in schema.names]
     return pa.StructArray.from_arrays(columns, fields=list(schema))

@@ -1,4 +1,4 @@
-"""Which event times the engine takes: those of the years 1 to 9999, which datetimes, calendars and Spark can say."""
+"""The supported event times: years 1 to 9999, the range of datetimes, calendars and Spark."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from beamish.instants import EARLIEST_US, LATEST_US
 
 
 def in_range(time_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which event times (int64, microseconds since the epoch) the engine takes."""
+    """Which event times (int64, microseconds since the epoch) are supported."""
     inside: NDArray[np.bool_] = (time_us >= EARLIEST_US) & (time_us <= LATEST_US)
     return inside

@@ -17,11 +17,11 @@ _HIDDEN = ("pane", "dropped", "timestamp")
 
 @attrs.frozen(eq=False)
 class HeldRows(Answer):
-    """What shards hold: what would be emitted by them now. Subclasses read it, and say what they need.
+    """The buffers of shards: the updates that would be emitted now. Subclasses read them.
 
     Attributes:
         operator: of the stage.
-        name: of what holds it.
+        name: of the buffer.
     """
 
     operator: Operator
@@ -49,10 +49,10 @@ class HeldRows(Answer):
         )
 
     def held(self, store: Store) -> tuple[pa.Table, Ints, Ints]:
-        """The rows of a shard as rows of output; since when each is held, and when it is due: int64, microseconds."""
+        """The rows of a shard as output rows; since when each is buffered, and when it is due: int64, microseconds."""
         raise NotImplementedError
 
 
 def _times(us: Ints) -> pa.Array:
-    """Times of int64 microseconds; null beyond the years that can be said."""
+    """Times of int64 microseconds; null outside the years 1 to 9999."""
     return pa.array(us, mask=us > LATEST_US).cast(TIMESTAMP)

@@ -1,4 +1,4 @@
-"""The columns that a stage takes, kept with its state: so the state can be read where there are no rows."""
+"""The schemas of a stage's inputs, stored with its state so that it can be read without the inputs."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from beamish.errors import StateError
 from beamish.kernels.widening import widens
 
 TAKES = "takes"
-"""The name of the entry, of windows."""
+"""The name of the entry, for windows."""
 COLUMNS = "columns"
-"""The same in a stage's description on Spark, of stages of all kinds; checkpoints of before have it of none."""
+"""The same in a stage's description on Spark, for stages of all kinds; older checkpoints lack it."""
 
 
 def schema_texts(takes: Sequence[Relation]) -> list[str]:
-    """The schemas of what a stage takes, as text."""
+    """The schemas of inputs, as text."""
     return [base64.b64encode(relation.columns.serialize()).decode() for relation in takes]
 
 
 def with_schemas(takes: Sequence[Relation], schemas: Sequence[pa.Schema]) -> list[Relation]:
-    """What a stage takes, with these columns.
+    """Inputs with these schemas.
 
     Raises:
-        StateError: they are of another number of inputs.
+        StateError: another number of inputs.
     """
     if len(schemas) != len(takes):
         raise StateError(f"the checkpoint is of a stage with {len(schemas)} inputs, the pipeline's has {len(takes)}")
@@ -38,14 +38,14 @@ def with_schemas(takes: Sequence[Relation], schemas: Sequence[pa.Schema]) -> lis
 
 
 def schemas_in(texts: Sequence[str]) -> list[pa.Schema]:
-    """The schemas in the texts that ``schema_texts`` gave."""
+    """The schemas in texts from ``schema_texts``."""
     return [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in texts]
 
 
 def widest(noted: Iterable[bytes]) -> list[pa.Schema] | None:
-    """The columns of each input, of what some shards noted: where types got wider between two runs, or columns more, those; None: none noted any.
+    """The columns of each input as stored by some shards: the widest, if types were widened or columns added between two runs; None: none stored.
 
-    A shard that was not called since notes what was before still.
+    A shard that was not called since still stores the old ones.
     """
     each = [schemas_in(json.loads(one)) for one in dict.fromkeys(noted)]
     return next((now for now in each if all(map(partial(_holds, now), each))), each[0] if each else None)
@@ -61,18 +61,18 @@ def _holds(now: Sequence[pa.Schema], then: Sequence[pa.Schema]) -> bool:
 
 
 def note_takes(store: Store, takes: Sequence[Relation]) -> None:
-    """Keep the columns of what a stage takes."""
+    """Store the schemas of inputs."""
     store.put(TAKES, json.dumps(schema_texts(takes)).encode())
 
 
 def described_columns(stores: Iterable[Store]) -> list[pa.Schema] | None:
-    """The columns of each input that the stage's descriptions have; None: none has them."""
+    """The schemas of each input in the stage's descriptions; None: none has them."""
     abouts = [json.loads(stored) for store in stores if (stored := store.get(ABOUT)) is not None]
     return widest(json.dumps(about[COLUMNS]).encode() for about in abouts if COLUMNS in about)
 
 
 def noted_takes(stores: Iterable[Store], takes: Sequence[Relation]) -> list[Relation]:
-    """What a stage takes, with the columns that its shards note.
+    """Inputs with the schemas stored by the shards.
 
     Raises:
         StateError: the state is older than that.
@@ -83,7 +83,6 @@ def noted_takes(stores: Iterable[Store], takes: Sequence[Relation]) -> list[Rela
     )
     if schemas is None:
         raise StateError(
-            "the checkpoint was begun by a version of beamish that did not keep the columns of its input, so its windows cannot "
-            "be read without rows: begin a new checkpoint"
+            "the checkpoint was begun by a version of beamish that did not store the columns of its input, so its windows cannot be read without input: begin a new checkpoint"
         )
     return with_schemas(takes, schemas)

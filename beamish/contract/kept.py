@@ -85,7 +85,7 @@ class KeyedTable:
 
     Attributes:
         layout: its entries in a shard's store.
-        key: the stored columns that rows are partitioned by, with the types that are hashed; empty: there is one shard.
+        key: the stored columns that rows are partitioned by, with the types that are hashed; empty: a single shard.
         restore: ``restore(store, parts)`` writes rows of earlier shards into the store of a new one.
     """
 

@@ -1,4 +1,4 @@
-"""Pairs of key and window as groups of rows."""
+"""Pairs of key and window, to group rows by."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KeyedWindows:
         return len(self.key)
 
     def __add__(self, other: KeyedWindows) -> KeyedWindows:
-        """These, then the others."""
+        """Concatenate."""
         return KeyedWindows(
             np.concatenate([self.key, other.key]),
             np.concatenate([self.start_us, other.start_us]),
@@ -35,16 +35,16 @@ class KeyedWindows:
         )
 
     def take(self, at: NDArray[Any]) -> KeyedWindows:
-        """Some of them: indices or flags."""
+        """A subset: indices or flags."""
         return KeyedWindows(self.key[at], self.start_us[at], self.end_us[at])
 
     def groups(self) -> Groups:
-        """Equal windows, numbered from 0 on in order of first appearance."""
+        """Number equal windows from 0, in order of first appearance."""
         key = Groups(self.key, int(self.key.max(initial=-1)) + 1)
         return factorize_tuples([key, factorize_values(self.start_us), factorize_values(self.end_us)], len(self))
 
     def find_in(self, known: KeyedWindows) -> Ints:
-        """For each the index of the known window equal to it, or NO_ENTRY; both are distinct."""
+        """The index of the equal known window for each, or NO_ENTRY; both are distinct."""
         code = (known + self).groups().of[len(known) :]
         return np.where(code < len(known), code, NO_ENTRY)
 
@@ -52,7 +52,7 @@ class KeyedWindows:
 def keyed_windows(
     keys: Sequence[pa.Array | pa.ChunkedArray], start_us: Ints, end_us: Ints, windowless: Flags
 ) -> KeyedWindows:
-    """Windows of keys; what is in no window has a window that none has.
+    """Windows of keys; a row without a window has a unique marker window.
 
     Args:
         keys: key columns, normalised, n rows.

@@ -1,18 +1,18 @@
-"""Rows of output on the way as columns: panes, retractions, dropped rows, merged windows; and the structs made of them.
+"""Output rows in columns: panes, retractions, dropped rows, merged windows; and their structs.
 
 columns of a block (one entry per row of output; ``_us``: int64, microseconds since the epoch):
     key_at              int64: its key, in the window table's pool
-    start_us, end_us    its window; of windows of rows numbers of rows
-    windowless          bool: it has none
-    into_start_us, into_end_us    of a window that merged away: the window it became part of
+    start_us, end_us    its window; for count windows row numbers
+    windowless          bool: without a window
+    into_start_us, into_end_us    for a window that merged away: the window it merged into
     kind                int8: PANE_KIND, RETRACTION_KIND, DROPPED_KIND; MERGED_KIND: a window that merged away, for a suppress
     timing              int8: EARLY, ON_TIME, LATE or UNKNOWN
     index, on_time_index, is_first, is_last    int64, int64, bool, bool: the pane's
-    replaces            bool: a pane that replaces another one, or the retraction of that, right before it
-    has_rows            bool: where panes discard, whether rows are new in it
-    pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
+    replaces            bool: a pane that replaces another one, or its retraction right before it
+    has_rows            bool: with discarding panes, whether it has new rows
+    pane_time_us        the pane's timestamp with a combiner; NO_VALUE: the end of its window
     values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
-    dropped_at          int64: of a dropped row where it is listed (drops.py)
+    dropped_at          int64: the position of a dropped row in the list (drops.py)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
 TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
 EARLY, ON_TIME, LATE, UNKNOWN = range(4)
 _CHANGES = (PaneChange.INSERT, PaneChange.UPDATE_AFTER, PaneChange.DELETE, PaneChange.UPDATE_BEFORE)
-"""What a pane does, and what it does if it ``replaces``; then a retraction (docs/rules/panes.md#pane-change)."""
+"""``pane.change`` of a pane, and of one that ``replaces``; then of a retraction (docs/rules/panes.md#pane-change)."""
 
 COLUMNS: dict[str, tuple[str, Any]] = {
     "key_at": ("int64", NO_ENTRY),
@@ -60,19 +60,19 @@ COLUMNS: dict[str, tuple[str, Any]] = {
 
 
 def make_block(rows: int, **columns: Any) -> Block:
-    """A block of ``rows`` rows; a column that is not given has its usual value."""
+    """A block of ``rows`` rows; omitted columns have their default value."""
     usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in COLUMNS.items()}
     return {**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}}
 
 
 def sort_blocks(blocks: Sequence[Block], place: NDArray[np.int64]) -> Block:
-    """Blocks as one, in the order of ``place`` (int64, one per row); rows of one place stay in theirs."""
+    """Blocks as one, stably sorted by ``place`` (int64, one per row)."""
     order = np.argsort(place, kind="stable")
     return {name: np.concatenate([block[name] for block in blocks])[order] for name in COLUMNS}
 
 
 def window_column(column: Block, type_: pa.DataType = WINDOW) -> pa.Array:
-    """The output's column ``window``: of time, or of numbers of rows."""
+    """The output's column ``window``: of time, or of row numbers."""
     if type_ == ROW_WINDOW:
         bounds = [pa.array(column[name]) for name in ("start_us", "end_us")]
         return pa.StructArray.from_arrays(bounds, fields=list(type_), mask=pa.array(column["windowless"]))
@@ -84,7 +84,7 @@ def window_column(column: Block, type_: pa.DataType = WINDOW) -> pa.Array:
 
 
 def pane_column(column: Block) -> pa.Array:
-    """The output's column ``pane``; ``sequence`` and ``watermark`` are set by whoever runs the shard (``came_out.py``)."""
+    """The output's column ``pane``; ``sequence`` and ``watermark`` are set by the runner (``output_sequence.py``)."""
     return pa.StructArray.from_arrays(
         [
             _names(KINDS, column["kind"]),
@@ -99,17 +99,17 @@ def pane_column(column: Block) -> pa.Array:
 
 
 def timestamp_column(time_us: Ints, none: Flags) -> pa.Array:
-    """The output's column ``timestamp``, of int64 microseconds; null at the end of time and where ``none`` holds."""
+    """The output's column ``timestamp``, from int64 microseconds; null at the end of time and where ``none`` is set."""
     return pa.array(time_us, mask=(time_us == NO_TIME_US) | none).cast(TIMESTAMP)
 
 
 def _bounds(us: Ints, end_us: Ints) -> pa.Array:
-    """Starts or ends of windows; null for the one that ends at the end of time."""
+    """Starts or ends of windows; null at the end of time."""
     return pa.array(us, mask=end_us == END_OF_TIME_US).cast(TIMESTAMP)
 
 
 def _changes(kind: NDArray[np.int8], replaces: Flags) -> pa.Array:
-    """What rows do; null for dropped ones."""
+    """The ``change`` of rows; null for dropped ones."""
     dropped = kind == DROPPED_KIND
     code = pa.array(kind * 2 + replaces, mask=dropped if dropped.any() else None)
     return pa.array([str(change) for change in _CHANGES]).take(code)

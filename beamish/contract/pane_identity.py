@@ -1,7 +1,6 @@
-"""What is known of rows of output as changes of a table: it goes with them as metadata of the column ``pane``.
+"""The relational meaning of output rows, as metadata of the column ``pane``.
 
-So a DataFrame of panes can be read as a changelog by whoever has it, also when it was written to a table in between, where
-that keeps the metadata of columns.
+So any DataFrame of panes can be read as a changelog, also after it was written to a table that keeps column metadata.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from beamish.contract.relation import Follows, Relation
 from beamish.contract.schemas import PANE
 
 FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
-"""What of a pane may be asked for beside its columns."""
+"""Additional columns that can be derived from a pane."""
 METADATA = "beamish"
 """The name of the entry."""
 
 
 @attrs.frozen
 class Ledger:
-    """What is known of rows of output (docs/rules/panes.md#pane-change).
+    """The relational meaning of output rows (docs/rules/panes.md#pane-change).
 
     Attributes:
         keys: the key columns.
-        slot: the columns that, with the window, say what a row is a row of; None: it is one of a bag.
+        slot: the columns that, with the window, identify a row; None: bag semantics.
         follows: how rows of a slot follow each other.
-        windowed: whether windows have bounds; not so where all of time is one, or where rows are in none.
+        windowed: whether windows have bounds; not for a global window or rows without windows.
         merging: whether windows merge.
     """
 
@@ -40,7 +39,7 @@ class Ledger:
 
     @classmethod
     def of(cls, gives: Relation, *, final: bool = False) -> Ledger:
-        """Of what a stage gives; ``final``: as a batch, where each row comes once."""
+        """For the output of a stage; ``final``: in a batch, where each row is final."""
         window = gives.window
         return cls(
             tuple(map(str, gives.keys)),
@@ -52,7 +51,7 @@ class Ledger:
 
     @classmethod
     def read(cls, metadata: Mapping[str, Any]) -> Ledger | None:
-        """From the metadata of a column; None: it has none."""
+        """From the metadata of a column; None: absent."""
         about = metadata.get(METADATA)
         if about is None:
             return None
@@ -66,7 +65,7 @@ class Ledger:
         )
 
     def renamed(self, names: Mapping[str, str]) -> Ledger:
-        """Of the same rows with columns by other names; one that has none is no longer there."""
+        """For renamed columns; columns without a new name are gone."""
         keys = tuple(names[key] for key in self.keys if key in names)
         slot = (
             None if self.slot is None or not set(self.slot) <= names.keys() else tuple(names[key] for key in self.slot)

@@ -1,4 +1,4 @@
-"""What flows between stages: the rows of a source, or the panes of a stage."""
+"""Relations between stages: the rows of a source, or the panes of a stage."""
 
 from __future__ import annotations
 
@@ -14,44 +14,43 @@ from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
 
 PANE_COLUMNS = ("window", "pane", "timestamp", "dropped")
-"""Columns of a stage's output beside keys and values."""
+"""Columns of a stage's output besides keys and values."""
 
 
 class Follows(enum.StrEnum):
-    """How rows of one slot follow each other: what the next one makes of those before it."""
+    """How rows of one slot follow each other: the effect of a row on those before it."""
 
     ONCE = "once"
-    """There is no next one."""
+    """A slot has one row."""
     RETRACTING = "retracting"
-    """It comes when they have been taken back."""
+    """The earlier rows are retracted first."""
     REPLACING = "replacing"
-    """It stands for them, though nothing takes them back."""
+    """It replaces them, without a retraction."""
     ADDING = "adding"
     """It adds to them."""
     SETTING = "setting"
-    """It sets or deletes what they had set."""
+    """It sets or deletes their values."""
 
 
 @attrs.frozen
 class Relation:
-    """What a stage takes, or gives.
+    """An input or the output of a stage.
 
     Attributes:
-        keys: by which columns the stage that takes it groups its rows; of what a stage gives, its key columns.
-        event_time: the column of a source's rows that holds their event time; None for panes, whose time is their
-            ``timestamp``.
-        window: the windows that panes are in; None: they are in none, as a source's rows.
-        retracts: whether panes are taken back.
-        watermarks: the policies of the sources that it comes from.
-        behind_us: how far past a pane's time the watermark may be when it comes out, where that alone decides; microseconds.
-        has_timestamps: whether panes have a timestamp; not so in a window that never ends, without a combiner.
+        keys: the grouping columns of the consuming stage; for an output, its key columns.
+        event_time: the event-time column of a source; None for panes, whose time is their ``timestamp``.
+        window: the windows of panes; None: no windows, as for a source.
+        retracts: whether panes may be retracted.
+        watermarks: the policies of its sources.
+        behind_us: how far past a pane's time the watermark may be when it is emitted, if bounded; microseconds.
+        has_timestamps: whether panes have a timestamp; not in a global window without a combiner.
         at_window_ends: whether the timestamp of each pane is the last microsecond of its window.
-        is_changelog: whether its rows set and delete slots, as ``changes()`` says, and are no panes of a window.
-        slot: the columns that, with the window, say what a row of output is a row of; None: there are none, it is one of a bag.
+        is_changelog: whether its rows are upserts and deletes as of ``changes()``, not panes of a window.
+        slot: the columns that, with the window, identify an output row; None: bag semantics.
         follows: how rows of a slot follow each other.
-        schema: its columns with their types; None where no data is known yet.
-        name: what the stage that takes it calls it, where it takes several; None otherwise.
-        where: which rows of an input are taken, where its stage says nothing of it; None: all.
+        schema: its columns with their types; None before data is known.
+        name: its name as one of several inputs; None otherwise.
+        where: the condition of an input, unless its stage has one; None: all.
     """
 
     keys: tuple[Any, ...] = ()
@@ -71,27 +70,27 @@ class Relation:
 
     @property
     def is_signed(self) -> bool:
-        """Whether it is a source whose rows have a ``SIGN``, since some take others back."""
+        """Whether it is a source with a ``SIGN`` column, since some rows retract others."""
         return self.retracts and not self.is_panes
 
     @property
     def is_panes(self) -> bool:
-        """Whether they are the panes of a stage."""
+        """Whether it is the output of a stage."""
         return self.event_time is None
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns that a stage may name: of panes their keys and values, of rows all."""
+        """The columns that a stage may name: keys and values of panes, all columns of a source."""
         assert self.schema is not None  # noqa: S101 - asked only where there is data
         hidden = PANE_COLUMNS if self.is_panes else ()
         return pa.schema([field for field in self.schema if field.name not in hidden and not is_reserved(field.name)])
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The columns of panes beside their keys."""
+        """The columns of panes besides their keys."""
         return tuple(name for name in self.columns.names if name not in self.keys)
 
     @property
     def policy(self) -> Watermark:
-        """How the watermark of the stage that takes it follows: a stage hands its own on, which simply rises."""
+        """The watermark policies of the consuming stage; the watermark of an upstream stage is forwarded as it is."""
         return Watermark() if self.is_panes else self.watermarks[0]

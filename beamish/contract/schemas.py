@@ -7,7 +7,7 @@ import pyarrow as pa
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 WINDOW = pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
 ROW_WINDOW = pa.struct([("start", pa.int64()), ("end", pa.int64())])
-"""A window of rows, by their numbers."""
+"""A count window, by row numbers."""
 PANE = pa.struct(
     [
         ("kind", pa.string()),
@@ -24,6 +24,6 @@ PANE = pa.struct(
 
 
 def dropped_type(row: pa.DataType, *, message: bool = False) -> pa.DataType:
-    """The column ``dropped``, for dropped rows of this type; ``message``: whether it says what was raised."""
+    """The column ``dropped``, for dropped rows of this type; ``message``: whether it has the error message."""
     said = [("message", pa.string())] if message else []
     return pa.struct([("reason", pa.string()), ("late_by", pa.int64()), *said, ("row", row)])

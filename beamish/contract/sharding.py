@@ -1,4 +1,4 @@
-"""Rows to shards, by the hash of their key."""
+"""Partitioning of rows by the hash of their key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INPUT = b"input"
 
 
 def to_shards(rows: pa.Table, keys: Sequence[pa.Array], number: int, shards: int) -> Iterator[tuple[int, bytes]]:
-    """Rows as one payload per shard that has some, by their keys; the payload says the number of their input."""
+    """Rows as one payload per non-empty shard, by their keys; the payload has the number of their input."""
     by_key = factorize_rows(keys, rows.num_rows)
     shard = shards_of_keys(keys, by_key, shards)[by_key.of]
     rows = rows.replace_schema_metadata({_INPUT: str(number)})
@@ -36,7 +36,7 @@ def from_shards(payloads: Sequence[bytes]) -> dict[int, pa.Table]:
 
 
 def times_of(relation: Relation, rows: pa.Table) -> pa.Array:
-    """The times of rows, int64 microseconds: the event time of a source's, the timestamp of panes."""
+    """The times of rows, int64 microseconds: event times of a source, timestamps of panes."""
     if relation.is_panes:
         return rows["timestamp"].combine_chunks().cast(pa.int64())
     return rows[EVENT_TIME].combine_chunks()
@@ -48,11 +48,11 @@ def shard_of(key: pa.Table, shards: int) -> int:
 
 
 def shards_of_keys(keys: Sequence[pa.Array], by_key: Groups, shards: int) -> NDArray[np.int32]:
-    """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard.
+    """The shard of each key, by the upper bits of its hash; the lower bits number segments within a shard.
 
     Args:
         keys: the key columns of rows, normalised.
-        by_key: of the rows: those of equal keys.
+        by_key: of the rows, by equal keys.
         shards: number of shards.
     """
     first = pa.array(by_key.first())

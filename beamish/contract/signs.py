@@ -1,4 +1,4 @@
-"""Which rows take equal ones back: retractions of a stage, deletions of a source that brings changes."""
+"""Signs of rows: retractions of a stage, deletions of a source of changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from beamish.pane import PaneKind
 
 
 def signs_of(relation: Relation, rows: pa.Table) -> pa.Array:
-    """int8, one per row: -1 for one that takes another back, else 1."""
+    """int8, one per row: -1 for a retraction, else 1."""
     if not relation.retracts:
         return pa.array(np.ones(rows.num_rows, dtype=np.int8))
     if relation.is_signed:
@@ -23,5 +23,5 @@ def signs_of(relation: Relation, rows: pa.Table) -> pa.Array:
 
 
 def sign_column(relation: Relation) -> tuple[str, ...]:
-    """The column that ``signs_of`` reads of a source's rows, beside those that the stage reads; none if none does."""
+    """The sign column that ``signs_of`` reads of a source, besides the stage's columns; empty if there is none."""
     return (SIGN,) if relation.is_signed else ()

@@ -1,14 +1,14 @@
-"""The contract of a stage: a value that says what becomes of what it takes.
+"""The contract of a stage: a value that defines a transformation of its inputs.
 
-A stage knows no data. It is checked when it is composed, described in words, and bound to relations whose columns
-are known; what it is bound to is an operator (``contract/operator.py``), which runs in process and on Spark alike. A
-new kind of stage is a file here with its operator in the engine: flows, runners and explain need no change.
+A stage has no data. It is checked when it is composed, described in words, and bound to relations with known columns; the result
+is an operator (``contract/operator.py``), which runs in process and on Spark alike. A new kind of stage is a folder in
+``kinds/``: flows, runners and explain need no change.
 
 Laws:
 
 1. A stage is a frozen value: equal by value, hashable, picklable.
 2. ``gives(takes)`` equals ``bind(takes, shards).gives``, but for the schema, which is known only when bound.
-3. What ``check`` accepts ``bind`` refuses only for its columns.
+3. ``bind`` refuses checked pipelines only for their columns.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from beamish.errors import PipelineError
 
 
 class Stage(Protocol):
-    """What becomes of the rows or panes that it takes. Subclasses redefine what differs for them."""
+    """A transformation of rows or panes. Subclasses override what differs."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether enough is declared of it to check it; not so of a pipeline that is still being put together."""
+        """Whether enough is declared to check it; not so for a pipeline under construction."""
         return True
 
     def calls(self) -> Iterable[str] | None:
-        """The calls on a pipeline that declare it, for the pipeline's repr; None: there are none."""
+        """The pipeline calls that declare it, for the pipeline's repr; None: there are none."""
         return None
 
     def declaring(self, call: str, **changes: Any) -> Stage:
-        """The same with something else declared, by the names of ``WindowOptions``.
+        """A copy with another option set, by the names of ``WindowOptions``.
 
         Args:
             call: of the pipeline, for messages.
-            changes: what is declared by it.
+            changes: the options it sets.
 
         Raises:
-            PipelineError: it does not have that.
+            PipelineError: it does not have that option.
         """
         raise PipelineError(f"{call}: {self!r} has no windows; {elsewhere(changes)}")
 
     def declared(self, option: str) -> Any:
-        """What is declared so far of an option, by the names of ``WindowOptions``, or of a table by ``versions``; None where it has none."""
+        """The current value of an option, by the names of ``WindowOptions``, or of a table by ``versions``; None if it has no such option."""
         return None
 
     @property
     def joined_by(self) -> str:
-        """The name of the call that gives it several inputs."""
+        """The name of the call that creates it from several inputs."""
         return "merge"
 
     def call_that_joins(self, takes: Sequence[Relation], inputs: Sequence[tuple[str, str]]) -> str:
@@ -68,59 +68,59 @@ class Stage(Protocol):
         return f"{self.joined_by}({', '.join(named)})"
 
     def check_call(self, call: str) -> None:
-        """Check that a call about what it takes may be made of it, and not of its inputs only.
+        """Check that a call about the input may be made on it, not only on its inputs.
 
         Raises:
-            PipelineError: it may not.
+            PipelineError: the call is not allowed here.
         """
         return
 
     def check_form(self, call: str) -> None:
-        """Check that the rows that it takes may be changes of a table, as a call says.
+        """Check that the input rows may be changes of a table, as a call declares.
 
         Raises:
-            PipelineError: it says itself what a row does.
+            PipelineError: it defines the meaning of rows itself.
         """
         return
 
     def check(self, takes: Sequence[Relation]) -> None:
-        """Check it as a whole, with what it takes; schemas may be missing.
+        """Check it with its inputs; schemas may be missing.
 
         Raises:
-            PipelineError: something is missing, or things do not go together.
+            PipelineError: an option is missing, or options do not work together.
         """
         return
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
-        """Check that something would come out of it on a stream that does not end.
+        """Check that it emits something on an unbounded stream.
 
         Raises:
-            PipelineError: nothing ever would.
+            PipelineError: it would never emit anything.
         """
         return
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        """What it gives, as far as it is known without data."""
+        """Its output, as far as known without data."""
         ...
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
-        """The columns that it names of input ``number``, beside keys and event time."""
+        """The columns that it names of input ``number``, besides keys and event time."""
         return ()
 
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
-        """Whether it takes all columns of input ``number``, beside those that it names."""
+        """Whether it reads all columns of input ``number``, not only those it names."""
         return True
 
     def may_begin_with(self, number: int) -> bool:
-        """Whether rows of input ``number`` may be there before the first step (``Shard.begin``)."""
+        """Whether input ``number`` may have initial rows before the first step (``Shard.begin``)."""
         return False
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         """Bind it to columns and types.
 
         Args:
-            takes: what it takes, each with its schema.
-            shards: number of shards, where it can be cut into so many.
+            takes: its inputs, each with its schema.
+            shards: number of shards, if it can be partitioned.
 
         Raises:
             ColumnError: a column is missing or of the wrong type.
@@ -128,79 +128,78 @@ class Stage(Protocol):
         ...
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
-        """What it will do, for explain: subject and words; ``operator`` where the columns are known."""
+        """Its lines in explain: subject and text; ``operator`` if the columns are known."""
         ...
 
     @property
     def needs_event_time(self) -> bool:
-        """Whether the sources that it takes must say their rows' event time."""
+        """Whether its sources must declare an event time."""
         return True
 
     @property
     def final(self) -> Stage:
-        """What a batch needs of it."""
+        """Its requirements on a batch."""
         return self
 
     def suppressed_by(self, suppress: Any) -> Stage:
-        """The same where a suppress (``kinds/suppress/option.py``) takes its updates: it binds to an operator whose updates are of keys and windows.
+        """A variant whose updates are passed to a suppress (``kinds/suppress/option.py``): its operator's updates have keys and windows.
 
         Raises:
-            PipelineError: what it gives cannot be held back.
+            PipelineError: its output cannot be suppressed.
         """
         raise PipelineError(
-            f"suppress({suppress.until!r}): only windows and changes() are held back, since versions and joined rows have no "
-            "end; say it in a stage before, or in one after: .then(bm.Pipeline().window(...)...suppress(...))"
+            f"suppress({suppress.until!r}): only windows and changes() can be suppressed, since versions and joined rows have no end; add it to the stage before, or to one after: .then(bm.Pipeline().window(...)...suppress(...))"
         )
 
     def names_of_rows(self, takes: Sequence[Relation]) -> Sequence[str]:
-        """The columns that come out last, where they are rows as they came; none: they are panes."""
+        """The columns of forwarded input rows; empty: it emits panes."""
         return ()
 
     @property
     def going_on(self) -> Stage:
-        """The same where another stage takes what it gives."""
+        """A variant whose output another stage reads."""
         return self
 
     @property
     def with_dropped(self) -> bool:
-        """Whether dropped rows come out beside its panes; no other stage can then take them."""
+        """Whether it emits dropped rows beside its panes; then another stage cannot read its output."""
         return False
 
     @property
     def core(self) -> Stage:
-        """The stage that this one wraps; itself, if it is no wrapper."""
+        """The wrapped stage, or itself."""
         return self
 
     @property
     def counts_rows(self) -> bool:
-        """Whether its windows are of rows, so that spans of them are of numbers."""
+        """Whether it has count windows, so that spans are of row numbers."""
         return False
 
-    # What its shards keep, to look at (contract/at_rest.py)
+    # Stored state (contract/at_rest.py)
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        """What ``state()`` can show of it, and by which name it is asked for where there are several."""
+        """The views of ``state()``, and the name to select each by if there are several."""
         return {}
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
-        """What it takes, with the columns that its shards noted; ``what`` is asked for.
+        """Its inputs with the stored schemas; ``what``: the requested kind of rows.
 
         Raises:
-            StateError: the notes are of another stage, or too old to have them.
+            StateError: the metadata belongs to another stage, or is too old to have them.
         """
         return noted_takes(notes, takes)
 
     def at_rest(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps, *, shards: int) -> AtRest:
-        """Bind it to what its shards noted.
+        """Bind it to the metadata of its shards.
 
         Args:
-            takes: what it takes; with the columns where they are known.
-            notes: per shard the entries of its store that say what the others hold.
-            what: what is asked for.
+            takes: its inputs, with schemas if known.
+            notes: the metadata entries of each shard.
+            what: the requested kind of rows.
             shards: number of shards.
 
         Raises:
-            StateError: the notes are of another stage, or cannot be read.
+            StateError: the metadata belongs to another stage, or cannot be read.
         """
         known = all(relation.schema is not None for relation in takes)
         operator = self.bind(takes if known else self.noted(takes, notes, what), shards=shards)
@@ -210,11 +209,11 @@ class Stage(Protocol):
 
 
 def elsewhere(changes: Mapping[str, Any]) -> str:
-    """Where to declare an option that a stage without windows does not have, by the names of ``WindowOptions``."""
+    """Where to declare an option that a stage without windows lacks, by the names of ``WindowOptions``."""
     if "having" in changes:
-        return "filter the DataFrame that comes out, df.filter(...), or take some of its rows in a stage after: .then(bm.Pipeline().where(...)...)"
+        return "filter the resulting DataFrame, df.filter(...), or the rows in a following stage: .then(bm.Pipeline().where(...)...)"
     if "derived" in changes:
-        return "add the columns to the DataFrame that comes out: df.withColumn(...)"
+        return "add the columns to the resulting DataFrame: df.withColumn(...)"
     if "deduplication" in changes:
         return "deduplicate the rows before: bm.Pipeline().event_time(...).deduplicate('id', within='1 hour').then(...)"
-    return "say it in a stage of its own: .then(bm.Pipeline().window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(...))"
+    return "declare it in a stage of its own: .then(bm.Pipeline().window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(...))"

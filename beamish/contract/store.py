@@ -1,11 +1,11 @@
-"""Where a shard's bytes are: a map of names to bytes."""
+"""A shard's store: a map of names to bytes."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 ABOUT, REPORTS = "about", "reports"
-"""The entries in which a runner keeps the stage's description, and what tasks report of watermarks, where stages have others than the query."""
+"""Entries for the stage's description, and for watermark reports if stages have watermarks other than the query's."""
 
 
 class Store(Protocol):

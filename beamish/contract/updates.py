@@ -1,7 +1,7 @@
-"""Updates: what a step of a shard gives, as columns; rows of output are made of them last (``Operator.rows``).
+"""Updates: the output of a shard's step, as columns; turned into rows last (``Operator.rows``).
 
-A suppress takes them up in order. For one joins are not yet one row per pair, panes that discard are still accumulators, and
-a window that merged away is named in the step in which it did.
+A suppress applies them in order. In them, joins are not yet exploded, discarding panes are still accumulators, and a window that
+merged away is listed in the step in which it merged.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from beamish.kernels.arrays import Flags, Ints
 
 @attrs.frozen(eq=False)
 class Updates:
-    """What a step gives, or a part of it, in order.
+    """The output of a step, or a part of it, in order.
 
     Attributes:
         columns: n updates (``pane_columns.py``), with their timestamps as ``pane_time_us``.
         keys: their key columns, n rows.
-        values: the other columns: the output's, or accumulators where panes discard; n rows, or no columns where all are null.
+        values: the other columns: the output's, or accumulators for discarding panes; n rows, or no columns if all are null.
         dropped: n structs, the output's column ``dropped``; None: null.
-        since_us: int64[n], microseconds since the epoch: since when each counts as held; None: since its timestamp.
+        since_us: int64[n], microseconds since the epoch: since when each counts as buffered; None: since its timestamp.
     """
 
     columns: Block
@@ -47,25 +47,27 @@ class Updates:
 
     @classmethod
     def of_rows(cls, rows: pa.Table, time_us: Ints, keys: Sequence[str] = ()) -> Updates:
-        """Rows that are in no window, as one pane each, with their timestamps; ``keys``: their key columns, for a suppress."""
+        """Rows without windows, as one pane each, with their timestamps; ``keys``: their key columns, for a suppress."""
         block = make_block(len(time_us), windowless=True, is_first=True, is_last=True, pane_time_us=time_us)
         return cls(block, rows.select(keys), rows.drop_columns(keys))
 
     def where(self, wanted: Flags) -> Updates:
-        """Those that are wanted: bool, one per update."""
+        """A subset: bool, one per update."""
         if wanted.all():
             return self
         at = pa.array(np.flatnonzero(wanted))
         return Updates(
             {name: column[wanted] for name, column in self.columns.items()},
-            self.keys.take(at) if self.keys.num_columns else self.keys.slice(0, len(at)),  # else it would have no rows
+            self.keys.take(at)
+            if self.keys.num_columns
+            else self.keys.slice(0, len(at)),  # else it would have zero rows
             self.values.take(at),
             None if self.dropped is None else self.dropped.take(at),
             None if self.since_us is None else self.since_us[wanted],
         )
 
     def rows(self, schema: pa.Schema) -> pa.Table:
-        """Panes, retractions and dropped rows as rows of output in this schema."""
+        """Panes, retractions and dropped rows as output rows with this schema."""
         columns, own = self.columns, dict[str, Any]()
         for table in (self.keys, self.values):
             own |= dict(zip(table.schema.names, table.columns, strict=True))

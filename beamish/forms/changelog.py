@@ -1,4 +1,4 @@
-"""Rows that insert and delete whole rows, in the words of other systems."""
+"""Rows that insert and delete whole rows, in the formats of other systems."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ WORDS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         {"INSERT": 1, "UPDATE_AFTER": 1, "UPDATE_BEFORE": -1, "DELETE": -1, "+I": 1, "+U": 1, "-U": -1, "-D": -1},
     ),
 }
-"""Of formats with a row for each image: the column that says what a row does, and what its words mean."""
+"""Formats with a row per image: the column of the operation, and its values."""
 BEFORE_AND_AFTER: Mapping[str, tuple[bool, bool]] = {
     "c": (False, True),
     "r": (False, True),
     "u": (True, True),
     "d": (True, False),
 }
-"""What Debezium's ``op`` says of ``before`` and ``after``: which of them must be there."""
+"""For each Debezium ``op``, which of ``before`` and ``after`` it has."""
 NO_ROWS: Mapping[str, str] = {
     "t": "the table was truncated, and the feed does not name the rows that this deletes. Set the connector's skipped.operations=t (its "
     "default), and after a truncation start from a new snapshot and an empty checkpoint",
-    "m": "a logical decoding message belongs to no row of the table. Leave its topic (<topic.prefix>.message) out, or filter it: "
+    "m": "a logical decoding message does not belong to a row of the table. Leave its topic (<topic.prefix>.message) out, or filter it: "
     "df.where(\"op IS DISTINCT FROM 'm'\")",
 }
-"""Debezium's events that are no change of a row, and what to do about them."""
+"""Debezium events that do not change a row, and how to handle them."""
 FORMATS = (*WORDS, "debezium", "diff")
 
 
 def _check_format(_: Any, __: Any, value: Any) -> None:
     if value not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
-        fix = "; of upserts by key say .changes(...), or .versions(...)" if value in ("upsert", "kafka") else ""
+        fix = "; for upserts by key use .changes(...) or .versions(...)" if value in ("upsert", "kafka") else ""
         raise OptionError(f"from_changelog(format={value!r}): must be one of {known}{fix}")
 
 
 @attrs.frozen
 class FromChangelog(InputForm):
-    """Each row is a change of a table that is a bag: whole rows come and go.
+    """Each row is a change of a table with bag semantics: whole rows are inserted and deleted.
 
     Attributes:
         format: among ``FORMATS``.
@@ -71,7 +71,7 @@ class FromChangelog(InputForm):
         """Check that the columns are there.
 
         Raises:
-            ColumnError: one is not.
+            ColumnError: a column is missing.
         """
         for name in self.columns:
             if name not in names:
@@ -83,14 +83,11 @@ class FromChangelog(InputForm):
         if self.format != "debezium":
             return ""
         if any(name.startswith("__") for name in names):
-            return (
-                " (ExtractNewRecordState has flattened these records to upserts, without the row before: leave that transformation "
-                "out, or take them by .changes(...) or .versions(...))"
-            )
-        return " (of records with a schema select payload.*)"
+            return " (ExtractNewRecordState has flattened these records to upserts, without the row before: leave that transformation out, or read them with .changes(...) or .versions(...))"
+        return " (for records with a schema, select payload.*)"
 
     def wrong(self, column: str, value: Any) -> str:
-        """What is said of a value that the format does not have."""
+        """The message for an unknown operation."""
         known = {"debezium": tuple(BEFORE_AND_AFTER), "diff": ("a whole number",)}.get(self.format)
         known = known or tuple(WORDS[self.format][1])
         why = f": {NO_ROWS[value]}" if self.format == "debezium" and value in NO_ROWS else ""
@@ -98,11 +95,8 @@ class FromChangelog(InputForm):
 
     @property
     def no_image(self) -> str:
-        """What is said of a change that lacks an image."""
-        return (
-            f"{self.call()[1:]}: a row lacks the 'before' or 'after' that its 'op' needs, so it is not known what it takes back; have "
-            "the database log whole rows (PostgreSQL: REPLICA IDENTITY FULL), or take it as upserts by .changes(...)"
-        )
+        """The message for a change that lacks an image."""
+        return f"{self.call()[1:]}: a row lacks the 'before' or 'after' that its 'op' needs, so the row to retract is unknown; have the database log whole rows (PostgreSQL: REPLICA IDENTITY FULL), or read it as upserts with .changes(...)"
 
     def unfold(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
         self.check_columns(row)

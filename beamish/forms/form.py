@@ -1,4 +1,4 @@
-"""The contract of an input form: what a row of a source stands for."""
+"""The contract of an input form: how the rows of a source are interpreted."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 Unfolded = tuple[Mapping[str, Any], int]
-"""A row of data, and 1, or -1 where it takes an equal row back."""
+"""A data row, and 1 for an insert or -1 for a retraction of an equal row."""
 
 
 class InputForm(Protocol):
-    """A frozen value. On Spark the same is said in columns (``spark/rows/forms.py``)."""
+    """A frozen value. On Spark it is implemented on columns (``spark/rows/forms.py``)."""
 
     def call(self) -> str:
         """The call on a pipeline that declares it."""
         ...
 
     def describe(self) -> str:
-        """What its rows mean, for explain."""
+        """The meaning of its rows, for explain."""
         ...
 
     def unfold(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
-        """The rows of data that a row stands for.
+        """The signed data rows that a row stands for.
 
         Raises:
-            ColumnError: a column is missing that must be there.
-            ScriptError: it holds something that cannot be.
+            ColumnError: a required column is missing.
+            ScriptError: a value is invalid.
         """
         ...

@@ -1,4 +1,4 @@
-"""The rows of a stored table of panes: a retraction takes back the pane that it repeats."""
+"""The rows of a stored table of panes: a retraction retracts the pane that it repeats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beamish.pane import PaneKind
 
 @attrs.frozen
 class FromPanes(InputForm):
-    """Each row is a pane, a retraction or a dropped row, by ``pane.kind``. Its window is two columns of data."""
+    """Each row is a pane, a retraction or a dropped row, by ``pane.kind``. Its window becomes two data columns."""
 
     def call(self) -> str:
         return ".from_panes()"
@@ -26,18 +26,16 @@ class FromPanes(InputForm):
         """Check that they are panes.
 
         Raises:
-            ColumnError: they are not.
+            ColumnError: they are not panes.
         """
         for name in ("pane", "window", "timestamp"):
             if name not in names:
                 raise ColumnError(
-                    f"from_panes(): there is no column {name!r}, so these are no panes; the columns are {list(names)}"
+                    f"from_panes(): there is no column {name!r}, so these are not panes; the columns are {list(names)}"
                 )
         for name in ("window_start", "window_end"):
             if name in names:
-                raise ColumnError(
-                    f"from_panes(): column {name!r}: the window's own bounds come under this name; rename yours"
-                )
+                raise ColumnError(f"from_panes(): column {name!r}: the window's bounds have this name; rename yours")
 
     def unfold(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
         self.check_columns(row)
@@ -54,14 +52,12 @@ class FromPanes(InputForm):
 
 
 def is_of_panes(fields: Iterable[str]) -> bool:
-    """Whether a struct ``pane`` with these fields is that of a pipeline's panes."""
+    """Whether a struct ``pane`` with these fields is a pipeline's."""
     return {"kind", "timing", "index"} <= set(fields)
 
 
 def not_as_rows(event_time: Any) -> PipelineError:
-    """What is raised where panes are taken for rows of data."""
+    """The error for panes that are used as plain rows."""
     return PipelineError(
-        f"event_time({event_time!r}) over a table of panes (their column 'pane' says so): as plain rows a RETRACTION would count as a "
-        f"pane does, and so would a pane that another replaced; say bm.Pipeline().from_panes().event_time({event_time!r}, ...). To "
-        "take each row by itself all the same, drop or rename that column first: df.drop('pane')"
+        f"event_time({event_time!r}) over a table of panes (their column 'pane' says so): as plain rows, retractions and replaced panes would be counted like panes; write bm.Pipeline().from_panes().event_time({event_time!r}, ...). To use them as plain rows anyway, drop or rename that column first: df.drop('pane')"
     )

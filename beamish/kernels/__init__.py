@@ -1,1 +1,1 @@
-"""What columns are made of and worked on by: Arrow buffers, codes, order, hashes, lists. They know nothing of windows."""
+"""Functions on columns: Arrow buffers, codes, order, hashes, lists. Independent of windows."""

@@ -1,4 +1,4 @@
-"""Names for the kinds of numpy arrays that columns are worked on as."""
+"""Type names for numpy arrays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Doubles = NDArray[np.float64]
 
 
 NO_VALUE = np.iinfo(np.int64).min
-"""There is none: no timestamp, no lateness, no segment."""
+"""No value: no timestamp, no lateness, no segment."""
 
 
 NO_ENTRY = -1
-"""No index: it points at nothing."""
+"""No index."""

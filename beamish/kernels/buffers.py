@@ -1,6 +1,6 @@
-"""Arrow columns and the numpy arrays under them, without copying where that can be.
+"""Arrow columns and the numpy arrays under them, without copies where possible.
 
-``pa.array`` is not used on the way: given anything but Arrow it imports pandas where that is installed.
+``pa.array`` is avoided: for non-Arrow input it imports pandas if that is installed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Numbers = NDArray[Any]
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type a column is worked on in: dictionaries decoded, no large or view layouts, no half floats."""
+    """The type a column is processed in: dictionaries decoded, no large or view layouts, no half floats."""
     kind = pa.types
     if kind.is_dictionary(type_):
         return plain_type(type_.value_type)
@@ -37,17 +37,16 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The column in its plain type."""
+    """Cast a column to its plain type."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     return cast(column, plain_type(column.type))
 
 
 def cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The column in another type.
+    """Cast a column.
 
-    Lists and structs go part by part: Arrow's own cast cuts void fields of structs in lists to a wrong length, also
-    where the type stays the same.
+    Lists and structs are cast part by part: Arrow's own cast truncates null fields of structs in lists, even if the type stays the same.
     """
     if column.type == type_:
         return column
@@ -60,7 +59,7 @@ def cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the types of a schema, whose columns have the same names, by ``cast``."""
+    """Cast a table to a schema with the same column names, by ``cast``."""
     if table.schema.equals(schema):
         return table
     table = table.combine_chunks()
@@ -91,7 +90,7 @@ def list_lengths(lists: pa.Array) -> NDArray[np.int64]:
 
 
 def is_whole(type_: pa.DataType) -> bool:
-    """Whether values are whole numbers in a buffer: integers, booleans, dates, times and durations."""
+    """Whether values are integers in a buffer: integers, booleans, dates, times and durations."""
     kind = pa.types
     return bool(
         kind.is_integer(type_)
@@ -104,7 +103,7 @@ def is_whole(type_: pa.DataType) -> bool:
 
 
 def is_fixed(type_: pa.DataType) -> bool:
-    """Whether ``numbers`` reads it."""
+    """Whether ``numbers`` supports it."""
     return is_whole(type_) or bool(pa.types.is_floating(type_))
 
 
@@ -123,7 +122,7 @@ def _bits(buffer: pa.Buffer | None, offset: int, length: int) -> Flags:
 
 
 def numbers(column: pa.Array) -> Numbers:
-    """The values of a column that ``is_fixed`` (booleans as 0 and 1), one per row; anything under a null."""
+    """The values of a column that ``is_fixed`` (booleans as 0 and 1), one per row; undefined under a null."""
     length, data = len(column), column.buffers()[1]
     if pa.types.is_boolean(column.type):
         return _bits(data, column.offset, length).view(np.int8)
@@ -134,7 +133,7 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def limbs(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The high (signed) and low (unsigned) 64 bits of decimal128 values; anything under a null."""
+    """The high (signed) and low (unsigned) 64 bits of decimal128 values; undefined under a null."""
     length, data = len(column), column.buffers()[1]
     if data is None or length == 0:
         return np.zeros(length, np.int64), np.zeros(length, np.uint64)
@@ -152,7 +151,7 @@ def valid(column: pa.Array) -> Flags | None:
 
 
 def offsets(column: pa.Array) -> NDArray[np.int32]:
-    """Where each entry of a list, string or binary column begins, and the last ends: int32, one more than there are rows."""
+    """Offsets of a list, string or binary column: int32, one more than there are rows."""
     data = column.buffers()[1]
     if data is None or len(column) == 0:
         return np.zeros(len(column) + 1, np.int32)
@@ -160,7 +159,7 @@ def offsets(column: pa.Array) -> NDArray[np.int32]:
 
 
 def starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of several runs of ``lengths`` items begins, if they lie one behind the other."""
+    """Start offsets of consecutive runs of ``lengths`` items."""
     begin: NDArray[np.int64] = np.cumsum(lengths) - lengths
     return begin
 
@@ -174,10 +173,10 @@ def _bitmap(flags: Flags | None) -> pa.Buffer | None:
 
 
 def column_of(values: Numbers, type_: pa.DataType | None = None, present: Flags | None = None) -> pa.Array:
-    """An Arrow column over numbers: of ``type_`` (default: int64, double or boolean as the dtype says).
+    """An Arrow column over numbers: of ``type_`` (default: int64, double or boolean, by the dtype).
 
     Args:
-        values: one per row, as ``numbers`` gives them for the type.
+        values: one per row, as returned by ``numbers`` for the type.
         type_: a type that ``is_fixed``.
         present: False for nulls; None: no nulls.
     """
@@ -193,7 +192,7 @@ def column_of(values: Numbers, type_: pa.DataType | None = None, present: Flags 
 def decimal_column(
     high: NDArray[np.int64], low: NDArray[np.uint64], type_: pa.DataType, present: Flags | None = None
 ) -> pa.Array:
-    """A decimal128 column over its high and low 64 bits."""
+    """A decimal128 column from its high and low 64 bits."""
     words = np.empty((len(high), 2), np.uint64)
     words[:, 0] = low
     words[:, 1] = high.view(np.uint64)
@@ -203,7 +202,7 @@ def decimal_column(
 def list_column(
     items: pa.Array, lengths: NDArray[np.int64], present: Flags | None = None, type_: pa.DataType | None = None
 ) -> pa.Array:
-    """A list column whose entries take ``lengths`` items each, in order; null where not ``present``."""
+    """A list column whose entries have ``lengths`` items each, in order; null where not ``present``."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     if ends[-1] > np.iinfo(np.int32).max:
@@ -230,7 +229,7 @@ def flags(values: Flags) -> pa.Array:
 
 
 def struct_column(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
-    """A struct column over columns of equal length."""
+    """A struct column of columns of equal length."""
     return pa.StructArray.from_arrays(list(columns), names=list(names))
 
 

@@ -1,7 +1,7 @@
-"""Python accumulators as bytes: JSON, in which everything JSON has not is an object of one tag.
+"""Python accumulators as bytes: JSON, with one-tag objects for all other types.
 
-``decode(encode(value))`` is equal to ``value`` and of the same types all through, and one value always gives the
-same bytes (sets are sorted; dicts keep their order). Never pickle: reading a checkpoint runs nobody's code.
+``decode(encode(value))`` equals ``value``, with the same types throughout, and a value always gives the same bytes (sets are
+sorted; dicts keep their order). Never pickle: reading a checkpoint must not run code.
 
 An aware datetime keeps a ZoneInfo by its key; any other time zone becomes its offset from UTC.
 """
@@ -25,14 +25,14 @@ ALLOWED = (
 )
 
 _LONGEST_INT = 10**300
-"""Beyond it an int is written in base 16: Python limits how many decimal digits it reads."""
+"""Larger ints are written in base 16: Python limits the decimal digits it reads."""
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of a value.
+    """Encode a value.
 
     Raises:
-        TypeError: it is, or holds, something else than ``ALLOWED``.
+        TypeError: it is, or contains, something other than ``ALLOWED``.
     """
     try:
         return _to_json(_tagged(value)).encode("ascii")
@@ -41,7 +41,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value of bytes that ``encode`` made."""
+    """Decode the bytes of ``encode``."""
     return _from_json(data.decode("ascii"))
 
 

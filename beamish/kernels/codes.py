@@ -1,6 +1,6 @@
-"""Keys as numbers: equal rows of key columns are one group.
+"""Keys as numbers: equal rows of key columns form one group.
 
-Equal is what Spark's groupBy calls equal: null equals null, -0.0 equals 0.0, all NaN are one key.
+Equality is that of Spark's groupBy: null equals null, -0.0 equals 0.0, all NaN are one key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from beamish.kernels.hashing import hash_values
 
 
 def normalise(column: pa.Array) -> pa.Array:
-    """A column with -0.0 as 0.0 and every NaN as the same NaN, floats inside structs and lists included."""
+    """A column with -0.0 as 0.0 and one NaN, also in floats inside structs and lists."""
     if pa.types.is_floating(column.type):
         positive = pc.add(column, pa.scalar(0.0, column.type))
         return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
@@ -34,16 +34,16 @@ def factorize_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> 
     """Groups of equal rows, numbered in order of first appearance.
 
     Args:
-        columns: normalised key columns, each with ``rows`` entries; none: all rows are equal.
+        columns: normalised key columns, each with ``rows`` entries; empty: all rows are equal.
         rows: the number of rows.
     """
     return factorize_tuples(map(_factorize, columns), rows)
 
 
 def factorize_tuples(parts: Iterable[Groups], rows: int) -> Groups:
-    """Groups of the rows that are in the same group of each part.
+    """Groups of rows that are in the same group of each part.
 
-    They are numbered in order of first appearance, but for those of one part alone, which are returned as they are.
+    They are numbered in order of first appearance; a single part is returned as it is.
     """
     result = Groups(np.zeros(rows, dtype=np.int64), min(rows, 1))
     for number, part in enumerate(parts):
@@ -52,7 +52,7 @@ def factorize_tuples(parts: Iterable[Groups], rows: int) -> Groups:
 
 
 def factorize_values(values: NDArray[np.int64]) -> Groups:
-    """Groups of equal whole numbers, numbered in order of first appearance."""
+    """Groups of equal integers, numbered in order of first appearance."""
     encoded = pa.array(values).dictionary_encode()
     return Groups(encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary))
 
@@ -70,7 +70,7 @@ def _factorize(column: pa.Array | pa.ChunkedArray) -> Groups:
 
 
 def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> NDArray[np.uint64]:
-    """A hash of each row of normalised key columns: the same in every process for equal rows."""
+    """Hash each row of normalised key columns: the same in every process for equal rows."""
     total = np.zeros(rows, dtype=np.uint64)
     for number, column in enumerate(columns):
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

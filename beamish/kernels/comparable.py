@@ -1,4 +1,4 @@
-"""Columns of any type as columns that can be ordered, so that equal values are found without a loop over them."""
+"""Convert columns of any type to orderable ones, so that equal values are found without a loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beamish.kernels.order import Key, ranks, sort_keys
 
 
 def comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column in a type that has an order (``kernels/order.py``): maps become lists of their entries."""
+    """The column in an orderable type (``kernels/order.py``): maps become lists of their entries."""
     column = plain(column)
     kind, type_ = pa.types, column.type
     if kind.is_map(type_):
@@ -34,6 +34,6 @@ def value_keys(columns: Iterable[pa.Array | pa.ChunkedArray]) -> list[Key]:
 
 
 def value_ranks(columns: Iterable[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
-    """Numbers for rows of columns of any types, in their order: equal rows have the same."""
+    """Rank rows of columns of any type: equal rows have equal ranks."""
     keys = value_keys(columns)
     return ranks(keys) if keys else np.zeros(rows, dtype=np.int64)

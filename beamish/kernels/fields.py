@@ -1,4 +1,4 @@
-"""The columns of accumulators' state, and how simple ones merge group by group: sums, least and greatest values."""
+"""State columns of accumulations, and how simple ones merge group by group: sum, min and max."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Merger = Literal["sum", "min", "max"]
 
 @attrs.frozen
 class Field:
-    """One column of an accumulator's state.
+    """A state column of an accumulation.
 
     Attributes:
         type: its Arrow type.
-        merger: how two are merged, nulls ignored (all null: null); None: ``combine`` does it.
+        merger: how two are merged, nulls ignored (all null: null); None: ``combine`` merges them.
         initial: its value in an accumulator of no rows; None or, for a sum, 0.
-        column: the input column it comes from, for messages.
+        column: its input column, for messages.
     """
 
     type: pa.DataType
@@ -44,7 +44,7 @@ def combine_fields(fields: Sequence[Field], groups: Groups, state: Sequence[pa.A
     """Merge fields that have a merger, of any number of accumulations at once.
 
     Args:
-        fields: what the columns of ``state`` are; all have a merger.
+        fields: the columns of ``state``; all have a merger.
         groups: of the entries of ``state``.
         state: one column per field. Nulls are ignored.
 
@@ -90,7 +90,7 @@ def _sum(field: Field, groups: Groups, column: pa.Array, seen: Flags | None) -> 
 
 
 def _bound(values: Numbers) -> int:
-    """A bound on the magnitude of the sum of any of the values."""
+    """An upper bound on the magnitude of the sum of any subset of values."""
     if len(values) == 0:
         return 0
     return max(int(values.max()), -int(values.min())) * len(values)
@@ -120,7 +120,7 @@ def _at_least(high: Numbers, low: Numbers, bound: int) -> Flags:
 
 
 def _sum_limbs(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
-    # Exact 128-bit sums: 32 bits at a time, so that 2**31 of them fit into 64, and then the carries.
+    # Exact 128-bit sums: 32 bits at a time, so that 2**31 of them fit into 64 bits, and then the carries.
     parts = (low & _LOW_32, low >> 32, high & _LOW_32, high >> 32)
     sums = [groups.sum(part.astype(np.int64)) for part in parts]
     for i in range(3):
@@ -131,10 +131,9 @@ def _sum_limbs(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tup
 
 
 def overflow(what: str, wider: str, group: int) -> NumericOverflowError:
-    """The error that says what does not fit, and what to do; ``wider``: types that it may fit."""
+    """The overflow error, with the fix; ``wider``: types to cast to."""
     error = NumericOverflowError(
-        f"{what}; say .on_error('drop') and restart from the checkpoint: the row that takes it over then comes out as a dropped "
-        f"one; or cast the column first, such as to {wider}, which a checkpoint does not take: begin a new one"
+        f"{what}; add .on_error('drop') and restart from the checkpoint: the row that overflows it is then emitted as a dropped row; or cast the column first, such as to {wider}, in a new checkpoint"
     )
     error.group, error.raised = group, what
     return error

@@ -1,4 +1,4 @@
-"""Formulas over columns: pyarrow's expressions as values, computed on tables."""
+"""Formulas: pyarrow expressions as values, evaluated on tables."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, values_are_hidden
 from beamish.kernels.reserved import PREFIX
 
-NO_OTHER = "a checkpoint does not take another expression: begin a new one, with an expression that takes every value"
-"""What to do where an expression fails on what cannot be dropped."""
-ANOTHER = "say one that takes every value, and start the query again from the same checkpoint"
-"""What to do where one fails on panes that are not taken back."""
+NO_OTHER = "a checkpoint does not allow another expression: begin a new one, with an expression that is defined for every value"
+"""The fix if an expression fails on rows that cannot be dropped."""
+ANOTHER = "use an expression that is defined for every value, and restart from the same checkpoint"
+"""The fix if an expression fails on panes that are not retracted."""
 
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NULL_COMPARED = re.compile(r" (?:==|!=|<=?|>=?) null\[|\bnull\[[^]]*\] (?:==|!=|<=?|>=?) ")
-"""In an expression as pyarrow writes it, without its texts."""
+"""A column in pyarrow's text of an expression."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class Formula:
-    """An expression of pyarrow's, such as ``pc.field("n") > 5``; equal if it reads alike.
+    """A pyarrow expression, such as ``pc.field("n") > 5``; equal if its text is equal.
 
     Args:
         expression: the expression.
@@ -43,12 +43,12 @@ class Formula:
         return str(self.expression)
 
     def identity(self) -> str:
-        """What a checkpoint holds of it."""
+        """Its identity in a checkpoint."""
         return str(self.expression)
 
     def of(self, table: pa.Table) -> pa.Array:
-        """Its values, one per row."""
-        from pyarrow import acero  # it loads pandas, which those without a formula need not have
+        """Evaluate it: one value per row."""
+        from pyarrow import acero  # it loads pandas, which is not needed without formulas
 
         project = acero.Declaration("project", acero.ProjectNodeOptions([self.expression], [""]))
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
@@ -56,10 +56,10 @@ class Formula:
         return values.combine_chunks() if table.num_rows else pa.array([], values.type)
 
     def type_in(self, where: str, schema: pa.Schema) -> pa.DataType:
-        """The type of its values over these columns.
+        """The type of its values for this schema.
 
         Raises:
-            ColumnError: a column is missing, or of a type that it does not take.
+            ColumnError: a column is missing or has an unsupported type.
         """
         try:
             return self.of(schema.empty_table()).type
@@ -67,7 +67,7 @@ class Formula:
             raise ColumnError(f"{where}: {_said(error)}; the columns are {_shown(schema)}") from error
 
     def columns_in(self, schema: pa.Schema) -> tuple[str, ...]:
-        """Those of the columns that it reads."""
+        """The columns that it reads."""
         return tuple(name for name in schema.names if not self._goes_without(name, schema))
 
     def _goes_without(self, name: str, schema: pa.Schema) -> bool:
@@ -78,7 +78,7 @@ class Formula:
         return True
 
     def computed(self, where: str, table: pa.Table, *, way_out: str) -> pa.Array:
-        """Its values, for a running query; ``way_out``: what to do if there are none.
+        """Evaluate it in a running query; ``way_out``: the fix if it fails.
 
         Raises:
             UserFunctionError: it fails on a value.
@@ -96,27 +96,27 @@ def read_formula(where: str, value: Any, example: str) -> Formula:
     """Read a formula.
 
     Raises:
-        OptionError: it is no expression of pyarrow's.
+        OptionError: not a pyarrow expression.
     """
     if isinstance(value, Formula):
         return value
     if not isinstance(value, pc.Expression):
         raise OptionError(
-            f"{where}={value!r}: must be an expression of pyarrow's (import pyarrow.compute as pc), such as {example}"
+            f"{where}={value!r}: must be a pyarrow expression (import pyarrow.compute as pc), such as {example}"
         )
     return Formula(value)
 
 
 def read_condition(where: str, value: Any, example: str) -> Formula:
-    """Read a formula that rows or panes are to fulfil.
+    """Read a condition on rows or panes.
 
     Raises:
-        OptionError: it is no expression of pyarrow's, or none could fulfil it.
+        OptionError: not a pyarrow expression, or one that is never true.
     """
     formula = read_formula(where, value, example)
     if _NULL_COMPARED.search(_TEXT.sub("", str(formula))):
         raise OptionError(
-            f"{where}={formula!r}: a comparison with null is null, so it would leave out every row; say pc.field('x').is_null(), or "
+            f"{where}={formula!r}: a comparison with null is null, so it would drop every row; use pc.field('x').is_null(), or "
             "~pc.field('x').is_null()"
         )
     try:
@@ -124,17 +124,15 @@ def read_condition(where: str, value: Any, example: str) -> Formula:
     except (pa.ArrowException, KeyError, NotImplementedError):
         return formula  # it reads columns
     if constant in (None, False):
-        raise OptionError(
-            f"{where}={formula!r}: never true, so it would leave out every row; say one such as {example}"
-        )
+        raise OptionError(f"{where}={formula!r}: never true, so it would drop every row; use one such as {example}")
     return formula
 
 
 def check_condition(where: str, formula: Formula, schema: pa.Schema) -> None:
-    """Check that a formula is a condition over these columns.
+    """Check that a formula is a condition for this schema.
 
     Raises:
-        ColumnError: it is not.
+        ColumnError: not a boolean expression for this schema.
     """
     type_ = formula.type_in(where, schema)
     if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
@@ -142,7 +140,7 @@ def check_condition(where: str, formula: Formula, schema: pa.Schema) -> None:
 
 
 def shown_formulas(formulas: Mapping[str, Formula]) -> str:
-    """Formulas by name as one would write them."""
+    """Formulas by name, as written in code."""
     return ", ".join(f"{name}={formula!r}" for name, formula in formulas.items())
 
 

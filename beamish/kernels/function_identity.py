@@ -1,7 +1,7 @@
-"""The identity of a function: its name, if it can be imported by it, else a digest of its code.
+"""The identity of a function: its name, if importable, else a digest of its code.
 
-A name says that the function is the same one, not that its code is. A lambda, or a function inside another, has no
-name that tells it apart, so its code does: the bytecode, the constants and names in it, and the values it closes over.
+A name identifies the function, not its code. A lambda or inner function has no unique name, so it is identified by its code:
+bytecode, constants, names, and the values in its closure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 FUNCTIONS = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, partial)
-"""What ``function_identity`` takes: functions, and what else is known by its name."""
+"""Types that ``function_identity`` accepts: functions, and other objects identified by name."""
 
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -25,11 +25,11 @@ def function_identity(function: Any, identify: Callable[[Any], Any]) -> Any:
 
     Args:
         function: one of ``FUNCTIONS``.
-        identify: gives the identity of the values it holds.
+        identify: returns the identity of its values.
 
     Returns:
-        "module.qualname"; for a method of an object its name and the object; for a partial function its parts; for
-        one that has no name of its own {"function": qualname, "python": version, "digest": of its code}.
+        "module.qualname"; for a method of an object its name and the object; for a partial function its parts; for one without a
+        unique name {"function": qualname, "python": version, "digest": of its code}.
     """
     if isinstance(function, partial):
         parts = function.args, function.keywords
@@ -45,9 +45,9 @@ def function_identity(function: Any, identify: Callable[[Any], Any]) -> Any:
 
 
 def same_function(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether two identities with a digest are of one function.
+    """Whether two identities with a digest are of the same function.
 
-    Versions of Python compile the same text to different code: between two of them only the names are compared.
+    Versions of Python compile the same text to different code: across versions only names are compared.
     """
     what = "digest" if then["python"] == now["python"] else "function"
     return bool(then[what] == now[what])
@@ -74,7 +74,7 @@ def _code(code: CodeType, identify: Callable[[Any], Any]) -> list[Any]:
 
 
 def _constant(constant: Any, identify: Callable[[Any], Any]) -> Any:
-    """A constant with its type: 1, 1.0 and True are different code."""
+    """A constant with its type: 1, 1.0 and True are different constants."""
     if isinstance(constant, CodeType):
         return _code(constant, identify)
     if isinstance(constant, tuple):
@@ -85,5 +85,5 @@ def _constant(constant: Any, identify: Callable[[Any], Any]) -> Any:
 def _content(cell: CellType, identify: Callable[[Any], Any]) -> Any:
     try:
         return ["value", identify(cell.cell_contents)]
-    except ValueError:  # a variable that is not set yet
+    except ValueError:  # a variable that is not assigned yet
         return ["unset"]

@@ -1,7 +1,7 @@
-"""A partition of entries into groups, and what the entries of each group come to.
+"""A partition of entries into groups, and reductions per group.
 
-Groups are numbered from 0, so a group's place in a result is its number: no hash table is needed, and each reduction
-is one or two passes over the entries. Arguments have one value per entry, results one per group.
+Groups are numbered from 0, and a result is indexed by group number: no hash table is needed, and each reduction takes one or two
+passes. Arguments have one value per entry, results one per group.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from beamish.kernels.order import Key
 
 @attrs.frozen(eq=False)
 class Groups:
-    """Which group each entry belongs to.
+    """The group of each entry.
 
     Attributes:
-        of: int64, for each entry the number of its group, 0 to ``count`` - 1, in any order.
-        count: the number of groups; some may have no entry.
+        of: int64, the group number of each entry, 0 to ``count`` - 1, in any order.
+        count: the number of groups; some may be empty.
     """
 
     of: Ints
@@ -36,46 +36,46 @@ class Groups:
         return cls(np.arange(count, dtype=np.int64), count)
 
     def __len__(self) -> int:
-        """The number of entries."""
+        """Number of entries."""
         return len(self.of)
 
     def __getitem__(self, entries: Any) -> Groups:
-        """Some of the entries, by flags, indices or a slice, of the same groups."""
+        """A subset of the entries, by flags, indices or a slice, in the same groups."""
         return Groups(self.of[entries], self.count)
 
     def followed_by(self, other: Groups) -> Groups:
-        """These entries and then others, of the same groups."""
+        """Append entries of the same groups."""
         return Groups(np.concatenate([self.of, other.of]), self.count)
 
     def repeat(self, times: Ints) -> Groups:
-        """The entries, each as often as ``times`` says."""
+        """Repeat each entry."""
         return Groups(np.repeat(self.of, times), self.count)
 
     def sizes(self) -> Ints:
-        """The number of entries."""
+        """Number of entries per group."""
         return np.bincount(self.of, minlength=self.count)
 
     def occupied(self) -> Flags:
-        """Whether there is an entry."""
+        """Whether a group is not empty."""
         found = np.zeros(self.count, dtype=bool)
         found[self.of] = True
         return found
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The sum, of the values' dtype: integers wrap around, floats add up in the order of the entries."""
+        """The sum, in the values' dtype: integers wrap around, floats are added in entry order."""
         total = np.zeros(self.count, values.dtype)
         np.add.at(total, self.of, values)
         return total
 
     def least(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The least value; NaN is above all others. Without entries: the greatest value of the dtype."""
-        if values.dtype.kind == "f":  # np.fmin passes NaN over unless there is nothing else
+        """The least value; NaN is above all others. For an empty group: the maximum of the dtype."""
+        if values.dtype.kind == "f":  # np.fmin skips NaN
             return self._extreme(np.fmin, values, np.nan)
         return self._extreme(np.minimum, values, np.iinfo(values.dtype).max)
 
     def greatest(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The greatest value; NaN is above all others. Without entries: the least value of the dtype."""
-        if values.dtype.kind == "f":  # np.maximum lets NaN win
+        """The greatest value; NaN is above all others. For an empty group: the minimum of the dtype."""
+        if values.dtype.kind == "f":  # np.maximum propagates NaN
             return self._extreme(np.maximum, values, -np.inf)
         return self._extreme(np.maximum, values, np.iinfo(values.dtype).min)
 
@@ -86,18 +86,18 @@ class Groups:
         return result
 
     def any(self, flags: Flags) -> Flags:
-        """Whether the flag of some entry is set."""
+        """Whether any flag is set."""
         return self[flags].occupied()
 
     def all(self, flags: Flags) -> Flags:
-        """Whether there is an entry, and the flag of each is set."""
+        """Whether the group is not empty and all flags are set."""
         return self.occupied() & ~self.any(~flags)
 
     def first(self, keys: Sequence[Key] = ()) -> Ints:
-        """The entry with the least keys, the first of those with equal ones; -1 without entries.
+        """The entry with the least keys, the first among equals; -1 for an empty group.
 
         Args:
-            keys: the first the most significant; none: the first entry.
+            keys: most significant first; empty: the first entry.
         """
         entries, of = np.arange(len(self.of), dtype=np.int64), self.of
         for key in keys:
@@ -109,11 +109,11 @@ class Groups:
         return result
 
     def positions(self) -> Ints:
-        """For entries ordered by group: the place of each within its group, from 0; one per entry."""
+        """For entries ordered by group: the position of each within its group, from 0; one per entry."""
         return np.arange(len(self.of), dtype=np.int64) - starts(self.sizes())[self.of]
 
     def runs(self) -> Iterator[tuple[int, int, int]]:
-        """For entries ordered by group: each group that has entries, and where they begin and end."""
+        """For entries ordered by group: each non-empty group, and where it begins and ends."""
         sizes = self.sizes()
         numbers = np.flatnonzero(sizes)
         ends = np.cumsum(sizes[numbers])

@@ -1,4 +1,4 @@
-"""Which of some things raise, found by halves: what raises as a whole is tried in two parts, the earlier first."""
+"""Find the items that raise, by bisection, the earlier half first."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from beamish.errors import NumericOverflowError, UserFunctionError
 from beamish.kernels.arrays import Ints
 
 Raised: TypeAlias = tuple[int, str]
-"""A thing, and what was raised with it."""
+"""An item and its error."""
 
 
 def without_errors(things: Ints, tried: Callable[[Ints], object]) -> Iterator[Raised]:
-    """The things that are left out, so that what is left does not raise, each with what was raised.
+    """The items to leave out so that the rest does not raise, each with its error.
 
-    All are tried together; where that raises, first the earlier half (the smaller, if they are odd in number), then the later one
-    beside what is left of it, each in the same way. One that raises beside those before it is left out.
+    All are tried together; if that raises, first the earlier half (the smaller, for an odd number), then the later half together
+    with the rest of the earlier, recursively. An item that raises together with those before it is left out.
 
     Args:
         things: int64, in order.
-        tried: raises if some of them, in order, raise together.
+        tried: raises if these, in order, raise together.
     """
     taken = things[:0]
     waiting = [things]
@@ -44,11 +44,11 @@ def without_errors(things: Ints, tried: Callable[[Ints], object]) -> Iterator[Ra
 
 
 def failing(parts: Sequence[Ints], tried: Callable[[Ints], object]) -> Iterator[tuple[Ints, str]]:
-    """The parts that raise by themselves, each with what was raised; they have nothing to do with each other.
+    """The parts that raise by themselves, each with its error; parts are independent.
 
     Args:
-        parts: of things.
-        tried: raises if some of the things raise.
+        parts: of items.
+        tried: raises if any of the items raise.
     """
     if not len(parts):
         return
@@ -64,5 +64,5 @@ def failing(parts: Sequence[Ints], tried: Callable[[Ints], object]) -> Iterator[
 
 
 def what_raised(error: UserFunctionError | NumericOverflowError) -> str:
-    """What happened, without what to do."""
+    """The cause, without the fix."""
     return error.raised or str(error)

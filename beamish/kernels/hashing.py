@@ -1,8 +1,8 @@
 """A 64-bit hash of the values of a column: the same in every process, on every machine, for equal values.
 
-Numbers are 64-bit words; strings are words of 8 bytes and arrays the hashes of their items, each mixed with its place
-and added up; structs are mixed field by field. Nulls, -0.0 and 0.0, and all NaN hash alike each. It spreads
-well; it is not made to withstand someone who chooses values to collide.
+Numbers are 64-bit words; strings are words of 8 bytes and arrays the hashes of their items, each mixed with its position and
+added up; structs are mixed field by field. All nulls are equal, and so are -0.0 and 0.0, and all NaN. It is not
+collision-resistant against chosen values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NULL = np.uint64(0x6E756C6C)
 
 
 def hash_values(column: pa.Array) -> Words:
-    """The hash of each value of a column of a plain type (not maps): uint64, one per row; nulls have one of their own."""
+    """Hash each value of a column of a plain type (not maps): uint64, one per row; nulls have a hash of their own."""
     if pa.types.is_null(column.type):
         return np.full(len(column), _NULL)
     hashes, present = _hash_present(column), valid(column)
@@ -60,7 +60,7 @@ def _mix(words: Words) -> Words:
 
 
 def _hash_runs(words: Words, lengths: NDArray[np.int64]) -> Words:
-    # One hash for each run of so many words: each is mixed with its place in the run, and all are added up.
+    # One hash for each run of words: each word is mixed with its position in the run, and all are added up.
     total = np.zeros(len(lengths), np.uint64)
     some = lengths > 0
     if some.any():
@@ -85,7 +85,7 @@ def _hash_bytes(column: pa.Array) -> Words:
 
 
 def _words_at(data: pa.Buffer, at: NDArray[np.int64]) -> Words:
-    """The 8 bytes from each place of a buffer, as little-endian words; zeros beyond its end."""
+    """Read 8 bytes at each position of a buffer, as little-endian words; zeros beyond its end."""
     octets = np.zeros(int(at[-1]) + 8 - int(at[0]), np.uint8)
     held = np.frombuffer(data, np.uint8)[int(at[0]) : int(at[-1]) + 8]
     octets[: len(held)] = held

@@ -1,7 +1,7 @@
-"""What a checkpoint holds of an option: enough to tell whether it still means the same.
+"""Identities of options in a checkpoint: enough to tell whether an option still means the same.
 
-An identity is made of what JSON has, so it comes back from a checkpoint as it was. It is not the repr: two lambdas
-that print alike differ, and a field that a later version adds with a default changes nothing.
+An identity is plain JSON, so it is read back unchanged. It is not the repr: two lambdas with the same repr differ, and a field
+added by a later version with a default changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from beamish.kernels.function_identity import FUNCTIONS, function_identity, same
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal, date, datetime, timedelta})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _AGAIN = "..."
-"""Stands for a value inside itself."""
+"""Replaces a reference to an enclosing value."""
 
 
 def _ignore(_: Any) -> None:
@@ -39,9 +39,9 @@ def identity(value: Any) -> Any:
     """The identity of a value.
 
     Args:
-        value: an option, or what options are made of. One that has a method ``identity`` gives its own. Of an attrs
-            class or a dataclass it is the name, and the fields that differ from their default; of a function see
-            ``function_identity``; of other classes their repr if they define one, else the name and the attributes.
+        value: an option, or a part of one. A method ``identity`` takes precedence. For an attrs class or a dataclass it is the
+            name, and the fields that differ from their default; for a function see ``function_identity``; for other classes the
+            repr if they define one, else the name and the attributes.
 
     Returns:
         None, bool, int, float, str, and lists and dicts of these.
@@ -50,33 +50,33 @@ def identity(value: Any) -> Any:
 
 
 def check_says_what_it_is(where: str, option: Any) -> None:
-    """Check that an option's identity tells it from others of its class.
+    """Check that an option's identity distinguishes it from others of its class.
 
     Raises:
-        OptionError: it holds an object whose repr is only its address, and in which no attribute can be read.
+        OptionError: it contains an object without a meaningful repr or readable attributes.
     """
     opaque: list[Any] = []
     _identity(option, (), opaque.append)
     for found in opaque[:1]:
         held = "it" if found is option else f"it holds {found!r}, which"
         raise OptionError(
-            f"{where}={option!r}: {held} does not say what it is, so a checkpoint could not tell it from another; make it a "
+            f"{where}={option!r}: {held} has no identity, so a checkpoint could not distinguish it from another; make it a "
             "frozen attrs class (@attrs.frozen) of plain values, or give its class a method identity(self) that returns them"
         )
 
 
 def plain_repr(option: Any) -> str:
-    """The repr of an option whose class defines none: its name and attributes."""
+    """The repr of an option whose class defines none: name and attributes."""
     held = ", ".join(f"{name.lstrip('_')}={own!r}" for name, own in _attributes(option).items())
     return f"{type(option).__name__}({held})"
 
 
 def same_identity(then: Any, now: Any) -> bool:
-    """Whether two identities are of values that mean the same, as far as can be told.
+    """Whether two identities mean the same, as far as known.
 
     Args:
-        then: as read from a checkpoint.
-        now: that of the option it is opened with.
+        then: read from a checkpoint.
+        now: of the current option.
     """
     if isinstance(then, dict) and isinstance(now, dict):
         if "digest" in then and "digest" in now:
@@ -115,7 +115,7 @@ def _identity(value: Any, around: tuple[int, ...], opaque: Callable[[Any], None]
 
 
 def _array_identity(array: Any) -> str:
-    """The repr of an array; of a long one, whose repr leaves some of it out, with a digest."""
+    """The repr of an array; with a digest for a long one, whose repr is abbreviated."""
     shown = _ADDRESS.sub("", repr(array))
     return f"{shown} {hashlib.sha256(array.tobytes()).hexdigest()}" if "..." in shown else shown
 
@@ -170,7 +170,7 @@ def _has_own_repr(kind: type) -> bool:
 
 
 def _attrs_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The fields that make a value of an attrs class equal to another: name, value, default (``NOTHING``: none)."""
+    """The fields that determine the equality of an attrs value: name, value, default (``NOTHING``: none)."""
     for field in attrs.fields(type(value)):
         if field.eq:
             yield field.name, getattr(value, field.name), _attrs_default(value, field)
@@ -189,7 +189,7 @@ def _attrs_default(value: Any, field: attrs.Attribute[Any]) -> Any:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """What is in the ``__dict__`` and the slots of an object."""
+    """The ``__dict__`` and slots of an object."""
     state = object.__getstate__(value)
     named, slots = state if isinstance(state, tuple) else (state, None)
     return {**(named or {}), **(slots or {})}

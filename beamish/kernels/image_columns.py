@@ -1,6 +1,6 @@
-"""Columns that rows of a table have beside the data: what the last change of each was."""
+"""Columns of table rows besides the data: the last change of each row."""
 
 from __future__ import annotations
 
 SEQUENCE, DELETED = "_sequence", "_deleted"
-"""Which change of its key a row is (bigint); whether the row is deleted (boolean)."""
+"""Sequence number of a row's last change (bigint); whether the row is deleted (boolean)."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 _THREADS_FROM = 1 << 20
-"""From how many bytes on Arrow's threads (de)compress columns side by side: for less, handing over costs far more."""
+"""From this size Arrow (de)compresses columns in parallel: for less, the overhead is larger."""
 
 
 def to_bytes(table: pa.Table, *, compression: str | None = None) -> bytes:
-    """The bytes of a table, its schema's metadata included.
+    """Serialize a table, its schema's metadata included.
 
     Args:
-        table: of any types; a slice writes only its own rows.
+        table: of any types; for a slice only its own rows are written.
         compression: "lz4" or "zstd"; None: none.
     """
     sink = pa.BufferOutputStream()
@@ -23,7 +23,7 @@ def to_bytes(table: pa.Table, *, compression: str | None = None) -> bytes:
 
 
 def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
-    """The table of bytes that ``to_bytes`` made, without copying them."""
+    """The table in the bytes of ``to_bytes``, without a copy."""
     buffer = pa.py_buffer(data) if isinstance(data, bytes) else data
     options = pa.ipc.IpcReadOptions(use_threads=buffer.size >= _THREADS_FROM)
     with pa.ipc.open_stream(buffer, options=options) as reader:

@@ -1,7 +1,7 @@
-"""Accumulators that are lists: merged group by group, kept in an order, without duplicates, cut.
+"""Accumulators that are lists: merged group by group, sorted, deduplicated, truncated.
 
-A list column is taken apart into its items and the group of each; the items are sorted by (group, keys), rows that
-repeat or are too many left out, and what is left put together again. Nothing is done list by list.
+A list column is flattened to items with their groups; the items are sorted by (group, keys), duplicates and surplus items
+dropped, and the rest regrouped. There is no loop over lists.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.order import Keys, run_starts, sort_order
 
 KeysOf = Callable[[pa.Array], Keys]
-"""Sort keys of items; items of equal keys are alike."""
+"""Sort keys of items; items with equal keys are equal."""
 
 
 def lift_items(items: pa.Array, present: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Lists of one item per row, empty where ``present`` is False (None: nowhere)."""
+    """Lists of one item per row, empty where ``present`` is False (None: all present)."""
     if present is None:
         return list_column(items, np.ones(len(items), np.int64))
     return list_column(items.filter(flags(present)), present.astype(np.int64))
 
 
 def items_of(lists: pa.Array, groups: Groups) -> tuple[pa.Array, Groups]:
-    """The items of all lists, in the groups of their lists."""
+    """Flatten lists to items, in the groups of their lists."""
     return lists.flatten(), groups.repeat(list_lengths(lists))
 
 
@@ -39,10 +39,10 @@ def merge_lists(
 
     Args:
         lists: a list column.
-        groups: of the lists; one without lists gets an empty list.
+        groups: of the lists; an empty group gets an empty list.
         keys_of: the sort keys of items.
-        distinct: items that agree in this many of their first keys are alike, and the first is kept; 0: all are.
-        keep: the greatest number of items in a list; None: any number.
+        distinct: items that agree in this many leading keys are duplicates, and the first is kept; 0: all are kept.
+        keep: maximum length of a list; None: unlimited.
 
     Returns:
         a list column, one entry per group.
@@ -53,7 +53,7 @@ def merge_lists(
 def gather_lists(
     items: pa.Array, groups: Groups, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
 ) -> pa.Array:
-    """As ``merge_lists``, of single items."""
+    """Like ``merge_lists``, for single items."""
     keys = [groups.of, *keys_of(items)]
     order = sort_order(keys)
     if distinct:

@@ -1,4 +1,4 @@
-"""The last batch that a table took, which says which batch may follow."""
+"""The mark of the last batch written to a table, which determines the batches that may follow."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from beamish.errors import SinkError
 
 @attrs.frozen
 class Mark:
-    """The last batch that a table took.
+    """The last batch written to a table.
 
     Attributes:
         query: the id of its query; empty: unknown.
         batch: its number.
-        entry: a digest that tells the batch from another one of this number; empty: unknown.
+        entry: a digest that distinguishes batches of the same number; empty: unknown.
     """
 
     query: str
@@ -22,24 +22,24 @@ class Mark:
     entry: str = ""
 
     def is_of(self, other: Mark) -> bool:
-        """Whether both may be of one query."""
+        """Whether both may be of the same query."""
         return not self.query or not other.query or self.query == other.query
 
     def is_another(self, other: Mark) -> bool:
-        """Whether these are known to be two batches of one number."""
+        """Whether these are known to be different batches of the same number."""
         kinds = {mark.entry.partition(" ")[0] for mark in (self, other)}
         return self.batch == other.batch and len(kinds) == 1 and self.entry != other.entry
 
 
 @attrs.frozen
 class Marked:
-    """A table that takes batches.
+    """A table that accepts batches.
 
     Attributes:
         table: its name, for messages.
-        last: the mark of the last batch; None: there is none.
-        exists: whether the table is there.
-        has_rows: whether rows are in it.
+        last: the mark of the last batch, or None.
+        exists: whether the table exists.
+        has_rows: whether it has rows.
         drop: the statements that remove the table and its mark.
     """
 
@@ -53,8 +53,8 @@ class Marked:
         """Check that a batch may follow the last one.
 
         Raises:
-            SinkError: it is of another query, or of one restarted from an empty or an earlier checkpoint; or rows of earlier batches
-                are missing.
+            SinkError: it belongs to another query, or to one restarted from an empty or an earlier checkpoint; or rows of earlier
+                batches are missing.
         """
         if self.last is None:
             self._check_first(mark)
@@ -64,13 +64,12 @@ class Marked:
     def _check_first(self, mark: Mark) -> None:
         if mark.batch > 0:
             raise SinkError(
-                f"table {self.table}: no earlier batch is on record for it, and batch {mark.batch} has only what changed since the "
-                "batch before. The table or its database was deleted, or the sink was added to a query that had run, or was not "
+                f"table {self.table}: no earlier batch is recorded for it, and batch {mark.batch} has only the changes since the batch before. The table or its database was deleted, or the sink was added to a query that had run, or was not "
                 f"called for the first batches (call it for each, also for one without rows). {self._rebuild}"
             )
         if self.has_rows:
             raise SinkError(
-                f"table {self.table}: it has rows, and nothing says of which query: changes of two queries cannot be ordered. Choose "
+                f"table {self.table}: it has rows of an unknown query: changes of two queries cannot be ordered. Choose "
                 "another table, or delete its rows"
             )
 
@@ -83,18 +82,17 @@ class Marked:
         if not self.exists:
             raise SinkError(
                 f"table {self.table}: it was deleted, though batch {last.batch} of this query was written to it, and batch {mark.batch} "
-                f"has only what changed since. {self._rebuild}"
+                f"has only the changes since. {self._rebuild}"
             )
         if mark.batch < last.batch:
             raise SinkError(
                 f"table {self.table}: batch {mark.batch} comes after batch {last.batch}: two queries write it, or the checkpoint was "
-                f"restored to an earlier batch or is empty, so that the newer change is not known; {self._begin_anew}"
+                f"restored to an earlier batch or is empty, so the newer change is unknown; {self._begin_anew}"
             )
         if mark.is_another(last):
             raise SinkError(
                 f"table {self.table}: it holds batch {mark.batch} with other rows: the checkpoint was restored to an earlier batch, or "
-                f"two queries run from copies of it, so that changes of the first batch {mark.batch} would stay. Go on from the newer "
-                f"checkpoint; {self._begin_anew}"
+                f"two queries run from copies of it, so changes of the first batch {mark.batch} would stay. Continue from the newer checkpoint; {self._begin_anew}"
             )
 
     @property
@@ -104,6 +102,6 @@ class Marked:
     @property
     def _rebuild(self) -> str:
         return (
-            "Put back what was deleted; or, from a stored table of all panes, run sink.rebuild(spark.table(...), checkpoint=...) and "
+            "Restore what was deleted; or, from a stored table of all panes, run sink.rebuild(spark.table(...), checkpoint=...) and "
             f"restart; or, {self._begin_anew}"
         )

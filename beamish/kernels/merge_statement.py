@@ -1,4 +1,4 @@
-"""MERGE INTO, as DuckDB, Delta and Iceberg read it."""
+"""MERGE INTO, as DuckDB, Delta and Iceberg support it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from beamish.kernels.image_columns import DELETED, SEQUENCE
 
 @attrs.frozen
 class MergeInto:
-    """Statements that take the net change of a batch into a table.
+    """Statements that merge the net change of a batch into a table.
 
     Attributes:
         table: the table, quoted.
-        source: where the net change is, quoted: one row per identity.
-        data: the columns but for ``_deleted``.
-        identity: those that tell rows apart.
+        source: the net change, quoted: one row per identity.
+        data: the columns without ``_deleted``.
+        identity: the columns that identify a row.
         quote: quotes a name.
-        same: compares two values, null as equal to null.
+        same: the null-safe equality operator.
         keep_deleted: whether deleted rows stay, marked by ``_deleted``.
     """
 
@@ -39,7 +39,7 @@ class MergeInto:
         return self._merge(self.source, f"{deletes} WHEN MATCHED AND {newer}", inserts)
 
     def replace(self) -> str:
-        """The statement that makes the table hold what the source holds and nothing else."""
+        """The statement that makes the table equal to the source."""
         live = f"(SELECT * FROM {self.source} WHERE NOT {self.quote(DELETED)})"
         merged = self._merge(self.source if self.keep_deleted else live, " WHEN MATCHED", "")
         return f"{merged} WHEN NOT MATCHED BY SOURCE THEN DELETE"

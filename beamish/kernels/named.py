@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Named(dict[str, T]):
-    """A dict that is hashable, since nothing changes it."""
+    """An immutable, hashable dict."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

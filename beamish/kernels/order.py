@@ -1,9 +1,9 @@
-"""Spark's sort order of values, as integers that compare alike.
+"""Spark's sort order of values, as integers that compare the same way.
 
 A column becomes one or more int64 arrays, its *sort keys*, most significant first: two rows compare as their keys
-do, and are equal in Spark's sense (nulls alike, -0.0 = 0.0, NaN = NaN) exactly if all their keys are. Nulls come
-first, NaN last, strings go by bytes, structs field by field, arrays item by item and then by length. ``~key``
-reverses a key. Keys of two columns are not comparable with each other.
+do, and are equal in Spark's sense (nulls alike, -0.0 = 0.0, NaN = NaN) if and only if all their keys are. Nulls come first, NaN
+last, strings are compared by bytes, structs field by field, arrays item by item and then by length. ``~key`` reverses a key. Keys
+of two columns are not comparable with each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GREATEST = np.iinfo(np.int64).max
 
 
 def is_orderable(type_: pa.DataType) -> bool:
-    """Whether Spark orders values of this type: all but maps and what it does not have."""
+    """Whether Spark orders values of this type: all but maps and types unknown to Spark."""
     kind = pa.types
     if kind.is_struct(type_):
         return all(is_orderable(field.type) for field in type_)
@@ -77,7 +77,7 @@ def _value_keys(column: pa.Array) -> Keys:
 
 def _float_key(values: NDArray[np.float64]) -> Key:
     values = values + 0.0  # -0.0 becomes 0.0
-    values[np.isnan(values)] = np.nan  # every NaN the same bits, which are above infinity's
+    values[np.isnan(values)] = np.nan  # one bit pattern for NaN, above infinity's
     bits = values.view(np.int64)
     return bits ^ ((bits >> 63) & _GREATEST)
 
@@ -87,7 +87,7 @@ def _unsigned_key(values: NDArray[np.uint64]) -> Key:
 
 
 def _list_key(column: pa.Array) -> Key:
-    # From the last position to the first, a list that reaches so far is ranked by (item here, rank of what follows).
+    # From the last position to the first, lists of at least this length are ranked by (item here, rank of the rest).
     items = column.flatten()
     lengths = list_lengths(column)
     begin = starts(lengths)
@@ -102,7 +102,7 @@ def _list_key(column: pa.Array) -> Key:
 
 
 def sort_order(keys: Sequence[Key]) -> Ints:
-    """The rows in order of the keys, the first the most significant; equal rows stay in place."""
+    """Indices of rows in order of the keys, most significant first; stable."""
     one_key = _as_one_key(keys)
     if one_key is None:
         return np.lexsort(keys[::-1]).astype(np.int64, copy=False)
@@ -112,7 +112,7 @@ def sort_order(keys: Sequence[Key]) -> Ints:
 
 
 def _as_one_key(keys: Sequence[Key]) -> Key | None:
-    """One key that sorts as all of them do, if they fit into 63 bits."""
+    """One key that sorts as all of them, if they fit into 63 bits."""
     if len(keys[0]) == 0 or len(keys) == 1:
         return keys[0]
     least = [int(key.min()) for key in keys]
@@ -130,7 +130,7 @@ def _as_one_key(keys: Sequence[Key]) -> Key | None:
 
 
 def run_starts(keys: Sequence[Key]) -> NDArray[np.bool_]:
-    """For rows in order: whether a row differs in some key from the one before it (the first row does)."""
+    """For sorted rows: whether a row differs from the one before it in some key (the first row does)."""
     differs = np.zeros(len(keys[0]), dtype=bool)
     differs[:1] = True
     for key in keys:
@@ -139,7 +139,7 @@ def run_starts(keys: Sequence[Key]) -> NDArray[np.bool_]:
 
 
 def ranks(keys: Sequence[Key]) -> Key:
-    """One key for several: 0 for the least rows, 1 for the next."""
+    """One dense rank for several keys: 0 for the least rows, 1 for the next."""
     order = sort_order(keys)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.cumsum(run_starts([key[order] for key in keys])) - 1

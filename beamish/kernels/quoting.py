@@ -1,8 +1,8 @@
-"""Names as Spark's SQL reads them."""
+"""Quoted names for Spark SQL."""
 
 from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """A name, whatever is in it."""
+    """Quote any name."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,6 +1,6 @@
-"""How many bytes values have: the UTF-8 of strings, else the width of their type.
+"""Sizes of values in bytes: strings by their UTF-8, others by the width of their type.
 
-Booleans have 1; lists and structs the sum of their parts; nulls none.
+Booleans take 1; lists and structs the sum of their parts; nulls 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from beamish.kernels.buffers import list_lengths, numbers, plain, starts
 
 
 def bytes_of_rows(table: pa.Table) -> Ints:
-    """The bytes of each row: int64, one per row."""
+    """Bytes of each row: int64, one per row."""
     total = np.zeros(table.num_rows, dtype=np.int64)
     for column in table.columns:
         total += value_bytes(plain(column.combine_chunks()))
@@ -22,7 +22,7 @@ def bytes_of_rows(table: pa.Table) -> Ints:
 
 
 def value_bytes(column: pa.Array) -> Ints:
-    """The bytes of each value of a column of a plain type: int64, one per row."""
+    """Bytes of each value of a column of a plain type: int64, one per row."""
     kind, type_ = pa.types, column.type
     rows = len(column)
     if kind.is_null(type_):

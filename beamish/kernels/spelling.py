@@ -1,4 +1,4 @@
-"""Names of columns as Spark reads them: upper and lower case are not told apart."""
+"""Case-insensitive column names, as in Spark."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 
 def respelled(names: Sequence[str], asked: Iterable[str]) -> dict[str, str]:
-    """Which columns are to be called otherwise, so that each has the name by which it is asked for.
+    """Renames that give columns the spelling in which they are requested.
 
     Args:
-        names: of the columns that are there.
-        asked: names by which columns are asked for.
+        names: of the existing columns.
+        asked: the requested names.
 
     Returns:
-        the new name by the old one, for each column that is asked for in another spelling only.
+        the new name by the old one, for columns requested only in another spelling.
     """
     wanted, result = set(asked), {}
     for name in sorted(wanted - set(names)):

@@ -1,4 +1,4 @@
-"""Types as Spark writes them ("bigint", "array<struct<a:int>>"), read as Arrow types, and back for numbers."""
+"""Spark type names ("bigint", "array<struct<a:int>>") to Arrow types, and back for numbers."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _WORD = re.compile(r"\s*(`[^`]+`|\w+|[<>(),:])\s*")
 
 
 def arrow_type(where: str, words: Any) -> pa.DataType:
-    """Read a type as Spark writes it.
+    """Parse a Spark type name.
 
     Args:
         where: the option it belongs to, for the message.
         words: such as ``bigint``, ``decimal(10,2)``, ``array<string>``, ``map<string,int>``, ``struct<a:int,b:date>``.
 
     Raises:
-        OptionError: it is none Spark knows.
+        OptionError: not a Spark type.
     """
     tokens = _WORD.findall(words) if isinstance(words, str) else []
     if not tokens or _WORD.sub("", words):
@@ -55,7 +55,7 @@ def arrow_type(where: str, words: Any) -> pa.DataType:
 
 
 def spark_name(type_: pa.DataType) -> str:
-    """A number type as Spark writes it."""
+    """The Spark name of a numeric type."""
     if pa.types.is_decimal128(type_):
         return f"decimal({type_.precision},{type_.scale})"
     return {"int64": "bigint"}.get(str(type_), str(type_))
@@ -63,7 +63,7 @@ def spark_name(type_: pa.DataType) -> str:
 
 def _unknown(where: str, words: object) -> OptionError:
     return OptionError(
-        f"{where}: {words!r} is no type of Spark's; write one such as 'bigint', 'double', 'string', 'decimal(10,2)', "
+        f"{where}: {words!r} is not a Spark type; write one such as 'bigint', 'double', 'string', 'decimal(10,2)', "
         "'array<string>' or 'struct<a:int,b:string>'"
     )
 

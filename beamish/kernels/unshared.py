@@ -1,4 +1,4 @@
-"""Values that users' functions return: none of them may be part of another."""
+"""Values returned by user functions: none may share a mutable object with another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def unshared(value: Any) -> Any:
-    """A copy that does not change with the value: of its plain lists, tuples, dicts, sets and arrays; other objects are the same."""
+    """Copy a value: plain lists, tuples, dicts, sets and arrays are copied; other objects are kept."""
     kind = type(value)
     if kind is list:
         return [unshared(item) for item in value]
@@ -22,7 +22,7 @@ def unshared(value: Any) -> Any:
 
 
 def shared_object(one: Any, other: Any) -> Any:
-    """A mutable object that is in both values and that ``unshared`` does not copy; None: there is none."""
+    """A mutable object that both values share and that ``unshared`` does not copy, or None."""
     of_other = {id(found) for found in _mutable(other)}
     return next((found for found in _mutable(one) if id(found) in of_other), None)
 
@@ -41,7 +41,7 @@ def _mutable(value: Any) -> Iterator[Any]:
 
 
 def _hashed(value: Any) -> bool:
-    """Whether it has a hash by its value, as what does not change has."""
+    """Whether it is hashable by value, as immutable objects are."""
     kind: Any = type(value)
     if kind.__hash__ is object.__hash__:
         return False

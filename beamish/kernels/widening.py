@@ -1,6 +1,6 @@
-"""Which types hold all that another one holds, so that what was kept in the one can be read as the other.
+"""Type widening: types that hold all values of another one, so that stored values can be read in the wider type.
 
-Whole numbers into longer ones, and decimals into ones of more digits before the point. Values stay equal, and so do their hashes
+Integers to wider ones, and decimals to ones with more integral digits. Values stay equal, and so do their hashes
 (``hashing.py``): a key stays in its shard and its segment.
 """
 
@@ -14,7 +14,7 @@ _DECIMAL = re.compile(r"decimal128\((\d+), (-?\d+)\)")
 
 
 def widens(then: str, now: str) -> bool:
-    """Whether a type is another one, and holds all that the first does; both as Arrow writes them."""
+    """Whether a type is a widening of another one; both as Arrow type names."""
     if then in _WHOLE and now in _WHOLE:
         return _WHOLE.index(then) < _WHOLE.index(now)
     both = _DECIMAL.fullmatch(then), _DECIMAL.fullmatch(now)

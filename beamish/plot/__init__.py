@@ -1,6 +1,6 @@
 """Pictures of pipelines at work: rows, watermarks, windows and panes, event time across and processing time up.
 
-Drawing needs matplotlib (the extra ``plot``). It is loaded when something is drawn.
+Drawing needs matplotlib (the extra ``plot``). It is imported when something is drawn.
 """
 
 from beamish.plot.figure import Figure, library

@@ -1,4 +1,4 @@
-"""The colours of a timeline, light and dark; each is a variable of the page too."""
+"""The colours of a timeline, light and dark; each is also a CSS variable of the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Colors:
-    """Colours by what they are for; no two are equal, so that a drawing can be told back into names."""
+    """Colours by purpose; all distinct, so that a drawing can be mapped back to names."""
 
     ground: str
     text: str
@@ -22,7 +22,7 @@ class Colors:
 
     @property
     def named(self) -> dict[str, str]:
-        """By the names of the page's variables."""
+        """By CSS variable."""
         return {name.replace("_", "-"): color for name, color in attrs.asdict(self).items()}
 
 

@@ -1,4 +1,4 @@
-"""A picture drawn by matplotlib: its panels, their axes, and what stands above them."""
+"""Drawing with matplotlib: panels, axes, and titles."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from beamish.plot.picture import Picture, printable
 from beamish.plot.ticks import Axis, step_axis, time_axis
 
 NARROW = 500
-"""Below so many pixels there is less room for words."""
+"""Widths below this, in pixels, are treated as narrow."""
 
 
 @attrs.frozen
 class Drawn:
-    """A drawing, and where things are in it.
+    """A drawing, and the positions in it.
 
     Attributes:
         canvas: matplotlib's figure, 72 pixels to its inch.
-        marks: what was drawn, by name.
-        panels: of each panel its sides, in pixels from the lower left.
+        marks: the drawn marks, by name.
+        panels: the sides of each panel, in pixels from the lower left.
         width, height: pixels.
         times: processing times at the bottom and the top of each panel.
     """
@@ -43,11 +43,11 @@ class Drawn:
     times: tuple[float, float]
 
     def written(self, form: str, *, name: str = "timeline") -> bytes:
-        """It as ``png``, ``svg`` or ``pdf``; the same picture gives the same bytes.
+        """Render as ``png``, ``svg`` or ``pdf``, deterministically.
 
         Args:
-            form: one of these.
-            name: by which the parts of an SVG are called; two on a page must differ.
+            form: the format.
+            name: id prefix in an SVG; must be unique on a page.
         """
         file = BytesIO()
         undated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
@@ -57,7 +57,7 @@ class Drawn:
 
 
 def draw(picture: Picture, colors: Colors, *, width: int = 720, fades: bool = True) -> Drawn:
-    """Draw a picture so many pixels wide; ``fades``: what is taken back is faint."""
+    """Draw a picture with a width in pixels; ``fades``: whether retracted panes are faint."""
     canvas = Canvas(dpi=72, figsize=(width / 72, 10))
     canvas.patch.set_facecolor(colors.ground)
     agg = FigureCanvasAgg(canvas)
@@ -96,14 +96,14 @@ def _panel_height(picture: Picture) -> int:
 
 
 def _axes(picture: Picture, events: tuple[float, float], times: tuple[float, float], width: int) -> tuple[Axis, Axis]:
-    """The axes of event time and of processing time, with no more ticks than there is room for."""
+    """The axes of event time and processing time, with as many ticks as fit."""
     height = _panel_height(picture)
     up = time_axis(*times, height // 42) if picture.by_clock else step_axis(*times, height // 24)
     return time_axis(*events, min((width - 90) // 54, 9)), up
 
 
 def _areas(picture: Picture, width: int, across: Axis, up: Axis, *, above: float) -> tuple[list[Area], int]:
-    """Where the panels are, one above the other, and the height of it all, in pixels."""
+    """The positions of the panels, stacked, and the total height, in pixels."""
     count, each, narrow = len(picture.panels), _panel_height(picture), width < NARROW
     letters = max((len(line) for label in up.labels for line in label.splitlines()), default=0)
     left = 30 + 6.5 * max(letters, 4) + (0 if narrow else 12)

@@ -1,4 +1,4 @@
-"""What ``bm.plot.timeline`` gives: a picture that can be saved and shown."""
+"""The result of ``bm.plot.timeline``: a picture that can be saved and shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (".html", ".png", ".svg", ".pdf")
 class Figure:
     """A timeline.
 
-    In a notebook it shows itself. ``picture`` is what it shows, as plain values.
+    Shown as a picture in a notebook. ``picture`` has its content, as plain values.
 
     Attributes:
         picture: rows, watermarks and panes, a panel for each stage and key.
@@ -29,15 +29,15 @@ class Figure:
         """Write it to a file.
 
         Args:
-            path: what it ends on says what it becomes: ``.html`` (it plays, on one page without network), ``.png``, ``.svg``, ``.pdf``.
-            dark: light on dark; of a page the reader chooses.
-            width: pixels, at least 300; a phone has some 360. A page brings a wide and a narrow one.
+            path: its suffix determines the format: ``.html`` (an animated page that needs no network), ``.png``, ``.svg``, ``.pdf``.
+            dark: light on dark; a page follows the reader's setting.
+            width: pixels, at least 300; a phone has some 360. A page contains a wide and a narrow picture.
 
         Returns:
             the path.
 
         Raises:
-            OptionError: it ends on something else; it is too narrow; or matplotlib is not installed.
+            OptionError: unknown suffix; too narrow; or matplotlib is not installed.
         """
         path = Path(path)
         if path.suffix not in SUFFIXES:
@@ -55,10 +55,10 @@ class Figure:
         return path
 
     def html(self, *, library: bool = True) -> str:
-        """One page that plays, without network; or a part of one.
+        """An animated page that needs no network; or a part of one.
 
         Args:
-            library: False: what plays it, and its colours, are left out, for a page of several figures that has ``library()`` once.
+            library: False: without script and colours, for a page of several figures that includes ``library()`` once.
 
         Raises:
             OptionError: matplotlib is not installed.
@@ -76,9 +76,9 @@ class Figure:
 
 
 def library() -> str:
-    """What plays all figures of a page: a style and a script, for a page of several ``html(library=False)``.
+    """The style and script of figures, for a page of several ``html(library=False)``.
 
-    The page's ``<html>``, or what is around the figures, has the class ``beamish-colors``.
+    The page's ``<html>``, or an element around the figures, needs the class ``beamish-colors``.
 
     Raises:
         OptionError: matplotlib is not installed.

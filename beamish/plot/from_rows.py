@@ -1,4 +1,4 @@
-"""The picture of panes that a query wrote."""
+"""The picture of panes written by a query."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PaneAt = tuple[float, Pane]
 
 @attrs.frozen
 class Columns:
-    """What the columns of stored rows and panes mean.
+    """The meaning of columns of stored rows and panes.
 
     Attributes:
-        event_time: of the rows, and of dropped rows; None: neither are shown.
-        processing_time: of the rows and of the panes; None: panes are shown in their order.
-        label: of the rows, what is written at them; None: their only other column, if there is one.
+        event_time: of rows, and of dropped rows; None: neither are shown.
+        processing_time: of rows and panes; None: panes are shown in their order.
+        label: of rows, the label column; None: their only other column, if there is one.
     """
 
     event_time: str | None
@@ -36,25 +36,25 @@ class Columns:
 
 
 def picture_of_panes(panes: Any, rows: Any, columns: Columns, *, key: Any, title: str | None, ideal: bool) -> Picture:
-    """See what a query did.
+    """The picture of a query's rows and panes.
 
     Args:
         panes: a DataFrame or Arrow table of them, or a list of ``Pane``.
-        rows: a DataFrame or Arrow table of the rows that came, or a list of dicts; None: they are not shown.
-        columns: what is what.
-        key, title, ideal: as of ``timeline``.
+        rows: a DataFrame or Arrow table of the input rows, or a list of dicts; None: not shown.
+        columns: the meaning of columns.
+        key, title, ideal: as for ``timeline``.
 
     Raises:
-        ColumnError: they are no panes, or a column is missing.
-        OptionError: rows cannot be shown without their times; no such key, or too many to show.
-        PipelineError: windows are counted in rows.
+        ColumnError: not panes, or a column is missing.
+        OptionError: rows without time columns; no such key, or too many keys.
+        PipelineError: count windows.
     """
     names, given = _panes(panes, columns.processing_time, warns=rows is None)
     by_clock = bool(given) and all(time is not None for time, _ in given)
     at = [(time, pane) for time, pane in given if time is not None] if by_clock else _in_order(given)
     if rows is not None and not (by_clock and columns.event_time):
         raise OptionError(
-            "timeline(panes, rows=...): say which columns hold the times, and have the panes hold theirs: panes.withColumn('written_at', "
+            "timeline(panes, rows=...): name the time columns, and add one to the panes: panes.withColumn('written_at', "
             "F.current_timestamp()), then timeline(panes, rows=rows, event_time='ts', processing_time='written_at'); or leave rows= out"
         )
     points = _points(rows, names, columns, [one for one in at if one[1].kind is PaneKind.DROPPED])
@@ -75,7 +75,7 @@ def _panel(key: Mapping[str, Any], points: Sequence[Point], panes: Sequence[_Pan
 def _panes(
     panes: Any, processing_time: str | None, *, warns: bool
 ) -> tuple[list[str], list[tuple[float | None, Pane]]]:
-    """The key columns, and each pane with its processing time if it says one; in the order in which they came."""
+    """The key columns, and each pane with its processing time if present; in the order of emission."""
     if isinstance(panes, Sequence) and all(isinstance(pane, Pane) for pane in panes):
         return list(panes[0].key) if panes else [], [(None, pane) for pane in panes]
     table = _table("panes", panes)
@@ -95,27 +95,26 @@ def _panes(
     for pane in read:
         if isinstance(pane.window, RowWindow):
             raise PipelineError(
-                f"timeline: {pane} is of a window counted in rows; a timeline shows windows of event time, such as "
+                f"timeline: {pane} is in a count window; a timeline shows event-time windows, such as "
                 "bm.FixedWindows('2 minutes')"
             )
     return names, sorted(given, key=lambda one: (one[0] or 0, _stood_us(one[1]), one[1].sequence))
 
 
 def _own_columns(table: pa.Table, *, warns: bool) -> pa.Table:
-    """The columns that the pipeline gave; after them come those that the query added, such as when it wrote the panes."""
+    """The columns from the pipeline; columns added by the query, such as a write time, follow them."""
     ends = max(table.column_names.index(name) for name in ("timestamp", "dropped") if name in table.column_names)
     added = table.schema.names[ends + 1 :]
     times = [name for name in added if pa.types.is_timestamp(table.schema.field(name).type)]
     if times and warns:
         warn(
-            f"timeline(panes): column {times[0]!r} is a time that the query added; to have panes at their processing time say "
-            f"processing_time={times[0]!r}; as it is they are numbered in their order"
+            f"timeline(panes): column {times[0]!r} is a time added by the query; to show panes at it use processing_time={times[0]!r}; now they are numbered in their order"
         )
     return table.drop_columns(added) if added else table
 
 
 def _in_order(panes: Iterable[tuple[float | None, Pane]]) -> list[_PaneAt]:
-    """Panes as steps: one is over when the watermark moves, or when a window that gave a pane in it goes on."""
+    """Panes as steps: a step ends when the watermark moves, or when a window with a pane in it fires again."""
     steps: list[_PaneAt] = []
     number, stood_us = 1, -END_OF_TIME_US
     gave: set[str] = set()
@@ -135,7 +134,7 @@ def _stood_us(pane: Pane) -> int:
 
 
 def _watermark(panes: Iterable[_PaneAt]) -> Watermark:
-    """Where it stood when panes came out: between these nobody says."""
+    """The watermark when panes were emitted; unknown in between."""
     steps: list[tuple[float, int]] = []
     for time, pane in panes:
         us = _stood_us(pane)
@@ -150,7 +149,7 @@ def _watermark(panes: Iterable[_PaneAt]) -> Watermark:
 def _points(
     rows: Any, names: Sequence[str], columns: Columns, dropped: Sequence[_PaneAt]
 ) -> dict[tuple[Any, ...], list[Point]]:
-    """The rows by key, those that were dropped among them."""
+    """The rows by key, including dropped ones."""
     found: dict[tuple[Any, ...], list[Point]] = {}
     gone = list(dropped)
     event_time, processing_time = columns.event_time, columns.processing_time
@@ -213,7 +212,7 @@ def _table(what: str, given: Any) -> pa.Table:
 
 
 def _in_utc(table: pa.Table) -> pa.Table:
-    """A table whose times without a zone are UTC: Spark writes its timestamps to Parquet so, and Arrow and pandas read them so."""
+    """A table whose timestamps without a zone are in UTC: Spark writes Parquet this way, and Arrow and pandas read it so."""
     schema = pa.schema([pa.field(field.name, _type_in_utc(field.type)) for field in table.schema])
     return table if table.schema.equals(schema) else table.cast(schema, safe=False)
 

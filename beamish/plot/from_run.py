@@ -26,12 +26,12 @@ _Key = tuple[Any, ...]
 
 @attrs.frozen
 class _Moment:
-    """An event of a script, what it did to each stage, and when.
+    """An event of a script, its effect on each stage, and its times.
 
     Attributes:
         event: the event.
-        done: what it did, by stage.
-        rows_at, moves_at, at: processing time of its rows, of what it moves, and of the panes that come of it.
+        done: its effect, by stage.
+        rows_at, moves_at, at: processing time of its rows, of its clock moves, and of its panes.
     """
 
     event: Event
@@ -43,12 +43,12 @@ class _Moment:
 
 @attrs.frozen
 class _Came:
-    """A row that came to a stage.
+    """An input row of a stage.
 
     Attributes:
-        at: processing time of what comes of it.
+        at: processing time of its panes.
         row: its columns.
-        point: how it is shown.
+        point: its appearance.
     """
 
     at: float
@@ -66,12 +66,12 @@ def picture_of_run(
     clock: bool | None,
     initial: Any,
 ) -> Picture:
-    """Run a script, and see what each stage did.
+    """Run a script, and record each stage.
 
     Raises:
-        PipelineError: windows are counted in rows; else as ``Pipeline.run``.
-        ScriptError: the script cannot be run.
-        OptionError: no such key, or too many to show.
+        PipelineError: count windows; else as for ``Pipeline.run``.
+        ScriptError: invalid script.
+        OptionError: no such key, or too many keys.
     """
     by_clock = any(as_step(event).clock_us is not None for event in events) if clock is None else clock
     moments = _moments(_with_dropped(flow), events, initial, by_clock=by_clock)
@@ -98,7 +98,7 @@ def picture_of_run(
 
 
 def _keys(came: Mapping[_Key, Sequence[_Came]], panes: Iterable[tuple[float, Pane]], size: int) -> list[_Key]:
-    """The keys of a stage, in the order in which they came. Of several windowings, panes have keys that go on with a name."""
+    """The keys of a stage, in order of appearance. With several windowings, the keys of panes have the windowing's name appended."""
     of_panes = list(dict.fromkeys(key_of(pane.key.values()) for _, pane in panes))
     keys: list[_Key] = []
     for of in came:
@@ -113,7 +113,7 @@ def _name(stage: int, stages: int, key: Mapping[str, Any]) -> str:
 
 
 def _with_dropped(flow: Flow) -> Flow:
-    """The same, and dropped rows come out of its last stage, where it has windows."""
+    """The same flow, emitting dropped rows from its last stage if that has windows."""
     try:
         changed = attrs.evolve(flow, stage=flow.stage.declaring("with_dropped()", with_dropped=True))
         changed.check()
@@ -123,7 +123,7 @@ def _with_dropped(flow: Flow) -> Flow:
 
 
 def _moments(flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool) -> list[_Moment]:
-    """Run it. Of a step without a clock rows come in the middle and panes at the end; a watermark that its rows are judged by, before."""
+    """Run it. In a step without a clock, rows are in the middle and panes at the end; a watermark that its rows are compared with, before."""
     run = trace_stages(flow, events, initial)
     clocks = _clocks(events)
     moments = []
@@ -135,7 +135,7 @@ def _moments(flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: boo
 
 
 def _clocks(events: Iterable[Event]) -> list[float]:
-    """The clock at each event. It begins in 1970: what comes before it is set to a date is shown at that date."""
+    """The clock at each event. It begins in 1970: events before it is set to a date are shown at that date."""
     moves = [as_step(event).clock_us for event in events]
     first = next((us for us in moves if us), 0)
     clock, clocks = first if first > _DAY_US else 0, []
@@ -148,9 +148,9 @@ def _clocks(events: Iterable[Event]) -> list[float]:
 def _dropped_within(
     flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool
 ) -> Iterator[tuple[float, Pane]]:
-    """What a stage drops whose panes another one takes, and which does not say so: run alone it does."""
+    """The dropped rows of a stage with a later stage: found by running it alone."""
     names = {source.name for source in flow.sources}
-    # What other inputs get is left out, but that it took a step.
+    # Steps of other inputs become empty steps.
     own = [
         event if (step := as_step(event)).input in {None, *names} else Step(clock_us=step.clock_us) for event in events
     ]
@@ -164,13 +164,13 @@ def _check_event_time(panes: Iterable[Pane]) -> None:
     for pane in panes:
         if isinstance(pane.window, RowWindow):
             raise PipelineError(
-                f"timeline: {pane} is of a window counted in rows; a timeline shows windows of event time, such as "
+                f"timeline: {pane} is in a count window; a timeline shows event-time windows, such as "
                 "bm.FixedWindows('2 minutes')"
             )
 
 
 def _watermarks(flow: Flow, stage: int, moments: Sequence[_Moment]) -> tuple[Watermark, ...]:
-    """Those of the inputs, where there are several, and the one that rows are judged by."""
+    """The watermarks of the inputs, if there are several, and the merged one."""
     judges = _rising(None, [(moment.moves_at, moment.done[stage].watermark_us) for moment in moments])
     inputs = flow.flows[stage].inputs
     if len(inputs) == 1:
@@ -194,7 +194,7 @@ def _rising(name: str | None, stood: Iterable[tuple[float, int | None]]) -> Wate
 
 
 def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list[_Came]]:
-    """What came to a stage, by key."""
+    """The input rows of a stage, by key."""
     below, found = flow.flows[stage], dict[_Key, list[_Came]]()
     for number, taken in enumerate(below.inputs):
         keys = [str(name) for name in taken.relation.keys]
@@ -209,7 +209,7 @@ def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list
 
 
 def _rows(below: Flow, number: int, source: Source, moment: _Moment) -> Iterator[_Came]:
-    """The rows that a moment brings to an input of a stage."""
+    """The rows of an event for an input of a stage."""
     step = as_step(moment.event)
     for row in step.rows if step.input == source.name else ():
         at = row.get(source.event_time) if isinstance(source.event_time, str) else None
@@ -219,7 +219,7 @@ def _rows(below: Flow, number: int, source: Source, moment: _Moment) -> Iterator
 
 
 def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[_Came]:
-    """The panes that a stage gets of the one before, as rows."""
+    """The panes that a stage receives from the one before, as rows."""
     for pane in panes:
         us = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
         retracts = pane.kind is PaneKind.RETRACTION
@@ -231,7 +231,7 @@ def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[_Came
 def _fates(
     came: Mapping[_Key, Sequence[_Came]], key: _Key, panes: Iterable[tuple[float, Pane]], window: WindowOption | None
 ) -> list[Point]:
-    """The rows of a key, and what was dropped of them. A row is dropped once from each of its windows."""
+    """The rows of a key, and which of them were dropped. A row may be dropped from each of its windows."""
     gone: dict[float, list[Pane]] = {}
     for at, pane in panes:
         if pane.kind is PaneKind.DROPPED:
@@ -252,7 +252,7 @@ def _fates(
 
 
 def _windows(option: WindowOption | None, key: _Key, event_us: int | None) -> int:
-    """In how many windows a row is."""
+    """The number of windows of a row."""
     if option is not None and option.windowings:
         option = option.windowings.get(key[-1])
     if option is None or event_us is None or option.merging or option.columns or isinstance(option, Within):
@@ -261,7 +261,7 @@ def _windows(option: WindowOption | None, key: _Key, event_us: int | None) -> in
 
 
 def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[str]:
-    """What is written at a row: what the stage accumulates of it; or its only other column."""
+    """The label of a row: the column that the stage accumulates; or its only other column."""
     known = (*source.keys, source.event_time)
     asked = [name for name in below.stage.asks(below.takes, number) if name not in known]
     others = [name for name in row if name not in known]

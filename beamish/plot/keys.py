@@ -1,4 +1,4 @@
-"""Which keys are shown."""
+"""The keys to show."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from beamish.errors import OptionError
 from beamish.plot.picture import Panel
 
 MOST_PANELS = 12
-"""More of them nobody reads."""
+"""Maximum number of panels: more would be unreadable."""
 
 
 @attrs.frozen
 class Chosen:
-    """The keys that were asked for.
+    """The requested keys.
 
     Attributes:
-        key: key columns and their values; or the value of the only key column; None: all keys.
+        key: key columns and their values; or the value of a single key column; None: all keys.
         columns: the key columns of each stage.
     """
 
@@ -41,7 +41,7 @@ class Chosen:
             )
 
     def keys(self, stage: int, seen: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The keys of a stage to show, of those seen, in the order in which they came."""
+        """The keys of a stage to show, among those seen, in order of appearance."""
         return [key for key in dict.fromkeys(seen) if self._is_asked(stage, key)]
 
     def _is_asked(self, stage: int, key: tuple[Any, ...]) -> bool:
@@ -53,10 +53,10 @@ class Chosen:
         return all(named[name] == value for name, value in self.key.items() if name in named)
 
     def check(self, panels: Sequence[Panel]) -> None:
-        """Check that there is something to show, and not too much.
+        """Check the number of panels.
 
         Raises:
-            OptionError: no key is the one asked for, or there are too many to show.
+            OptionError: no such key, or too many keys.
         """
         if not panels:
             what = (
@@ -72,16 +72,16 @@ class Chosen:
 
 
 def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values of a key, to look up by: as panes have them; what cannot be hashed is its words."""
+    """The values of a key, for lookups: normalised as in panes; unhashable values as text."""
     return tuple(map(_to_look_up, values))
 
 
 def _to_look_up(value: Any) -> Any:
     if isinstance(value, float):
-        return math.nan if math.isnan(value) else value + 0.0  # of the two zeros the one that panes have
+        return math.nan if math.isnan(value) else value + 0.0  # panes have 0.0 for both zeros
     return value if isinstance(value, Hashable) else repr(value)
 
 
 def key_name(key: Mapping[str, Any]) -> str:
-    """A key in words."""
+    """A key as text."""
     return ", ".join(f"{name} = {value}" for name, value in key.items())

@@ -1,4 +1,4 @@
-"""Where labels stand, so that none lies on another."""
+"""Placement of labels without overlaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Area:
 
     @classmethod
     def around(cls, x: float, y: float, width: float, height: float) -> Area:
-        """The one with this middle."""
+        """A rectangle by its middle."""
         return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
     @property
@@ -32,7 +32,7 @@ class Area:
         return self.top - self.bottom
 
     def shared(self, other: Area) -> float:
-        """How large the part is that lies in both, in square pixels."""
+        """The area of the intersection, in square pixels."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.top, other.top) - max(self.bottom, other.bottom)
         return max(width, 0) * max(height, 0)
@@ -40,11 +40,11 @@ class Area:
 
 @attrs.define
 class Places:
-    """What is taken of a panel already.
+    """The occupied areas of a panel.
 
     Attributes:
         within: the panel.
-        taken: what stands in it.
+        taken: the rectangles in it.
     """
 
     within: Area
@@ -58,13 +58,13 @@ class Places:
         most_covered: float = 0.7,
         beside: Sequence[Area] = (),
     ) -> tuple[float, float] | None:
-        """The first middle at which a label is free, or the least bad; it is taken then.
+        """The first free middle for a label, or the one with the least overlap; marks it as occupied.
 
         Args:
-            label: how large it is.
-            wishes: middles, the best one first.
-            most_covered: the part of it that may lie on something else; None comes where it would be more.
-            beside: what it must not lie on either, and does not stand there by being placed.
+            label: its size.
+            wishes: middles, best first.
+            most_covered: the maximum overlapping part of it; None is returned if it is exceeded.
+            beside: additional rectangles to avoid.
         """
         best, least, size = (0.0, 0.0), float("inf"), label.width * label.height
         for number, (x, y) in enumerate(wishes):
@@ -80,7 +80,7 @@ class Places:
 
 
 def wishes_in(box: Area, label: Area, *, is_lowest: bool) -> list[tuple[float, float]]:
-    """Middles for the label of a box: in its middle, then elsewhere in it; of a low box that is the lowest, first below it."""
+    """Middles for the label of a box: its middle, then elsewhere in it; for a low box that is the lowest, below it first."""
     middle_x, middle_y = (box.left + box.right) / 2, (box.bottom + box.top) / 2
     left, right = box.left + label.width / 2 + 3, box.right - label.width / 2 - 3
     columns = [middle_x, (middle_x + right) / 2, (middle_x + left) / 2, right, left]
@@ -93,7 +93,7 @@ def wishes_in(box: Area, label: Area, *, is_lowest: bool) -> list[tuple[float, f
 
 
 def wishes_beside(x: float, y: float, label: Area, *, gap: float) -> list[tuple[float, float]]:
-    """Middles for what is said of a point: right of it, left, above, below, then at its corners."""
+    """Middles for the label of a point: right, left, above, below, then at its corners."""
     far_x, far_y = label.width / 2 + gap, label.height / 2 + gap
     straight = [(x + far_x, y), (x - far_x, y), (x, y + far_y), (x, y - far_y)]
     return [*straight, *((x + i * far_x, y + j * far_y) for j in (1, -1) for i in (1, -1))]

@@ -1,4 +1,4 @@
-"""What the signs of a picture mean, of those that occur in it."""
+"""The legend of a picture, limited to the signs that occur in it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ def draw_legend(
     signs = list(_signs(picture, colors))
     for rows in range(1, len(signs) + 1):
         columns = math.ceil(len(signs) / rows)
-        by_rows = [sign for column in range(columns) for sign in signs[column::columns]]  # matplotlib goes down first
+        by_rows = [
+            sign for column in range(columns) for sign in signs[column::columns]
+        ]  # matplotlib fills columns first
         handles, labels = [handle for handle, _ in by_rows], [label for _, label in by_rows]
         legend = canvas.legend(
             handles, labels, loc="upper left", ncols=columns, labelcolor=colors.text,
             handler_map={tuple: HandlerTuple(ndivide=1)}, **_LOOK,
         )  # fmt: skip
         for text in legend.get_texts():
-            text.set_parse_math(False)  # a name is no formula
+            text.set_parse_math(False)  # a name is not a formula
         extent = legend.get_window_extent(agg.get_renderer())  # type: ignore[no-untyped-call]
         if columns == 1 or extent.width <= width:
             return legend, extent.height

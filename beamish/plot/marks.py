@@ -1,4 +1,4 @@
-"""What is drawn of a panel: its rows, watermarks and panes. Each is a mark, by which a page finds it again."""
+"""The marks of a panel: rows, watermarks and panes, identified so that a page can find them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from beamish.plot.ticks import clock_label
 
 TEXT, SMALL, NUMBER = 12, 10.5, 9.5
 MOST_LABELS = 80
-"""Of more rows none has its value written at it, and they are small."""
+"""Above this many rows, values are not labelled, and rows are small."""
 MOST_PANES = 40
-"""Above this many panes a label stands within its own box, or is left out."""
+"""Above this many panes, a label is inside its own box, or omitted."""
 LEAST_LABEL = (14, 12)
-"""Width and height in pixels: in a crowded panel a smaller box has no label."""
+"""Minimum width and height of a labelled box in a crowded panel, in pixels."""
 FILL = 0.17
-LOOKS: Mapping[PaneTiming, tuple[str, Any, str]] = {  # the colour of a box, its edge, its hatching
+LOOKS: Mapping[PaneTiming, tuple[str, Any, str]] = {  # colour of a box, its edge, its hatching
     PaneTiming.EARLY: ("early", (0, (3, 2)), ""),
     PaneTiming.ON_TIME: ("on_time", "solid", ""),
     PaneTiming.LATE: ("late", "solid", "////"),
@@ -37,16 +37,16 @@ _DASHES = [(0, (1, 1.4)), (0, (5, 1.6)), (0, (5, 1.6, 1, 1.6)), (0, (2, 1))]
 
 @attrs.frozen
 class Mark:
-    """Something drawn.
+    """A drawn mark.
 
     Attributes:
         kind: row, dropped, reason, pane, hatch, value, strike, watermark or ideal.
         panel: the number of its panel.
-        since: processing time from which it is there; None: always.
+        since: processing time from which it is shown; None: always.
         begins: of a pane's box, when it begins to grow.
-        until: of a pane, when it is taken back.
-        words: what it is, for whoever points at it.
-        facts: what else a page says of it.
+        until: of a pane, when it is retracted.
+        words: its tooltip.
+        facts: further attributes on a page.
     """
 
     kind: str
@@ -63,14 +63,14 @@ class Pen:
     """Draws one panel.
 
     Attributes:
-        panel, number: the panel, and which it is.
-        axes: those of matplotlib, with their limits.
-        agg: tells how large a text is.
-        colors: what it draws with.
+        panel, number: the panel, and its number.
+        axes: matplotlib's axes, with their limits.
+        agg: measures text.
+        colors: the colours.
         by_clock: whether processing time is a clock.
-        fades: whether what is taken back is drawn faint; a page that plays does that itself.
-        marks: what was drawn, by name.
-        places: what is taken of the panel.
+        fades: whether retracted panes are drawn faint; an animated page does that itself.
+        marks: the drawn marks, by name.
+        places: the occupied areas.
     """
 
     panel: Panel
@@ -84,7 +84,7 @@ class Pen:
     places: Places
 
     def draw(self, *, ideal: bool) -> None:
-        """Draw all of it."""
+        """Draw the panel."""
         if ideal:
             limits = self.axes.get_xlim()
             (line,) = self.axes.plot(limits, limits, color=self.colors.muted, lw=1.2, ls=IDEAL, zorder=2)
@@ -98,7 +98,7 @@ class Pen:
         boxes = list(enumerate(self.panel.boxes))
         for i, box in boxes:
             self._box(box, f"pane-{i}")
-        boxes.sort(key=lambda one: one[1].retracted_at is not None)  # what is live has the first choice
+        boxes.sort(key=lambda one: one[1].retracted_at is not None)  # live panes come first
         for i, box in boxes:
             self._value(i, box, f"pane-{i}")
         for i, point in enumerate(self.panel.points):
@@ -118,18 +118,18 @@ class Pen:
         return clock_label(time) if self.by_clock else f"step {time:g}"
 
     def _text(self, x: float, y: float, words: str, **look: Any) -> Any:
-        """A text with its middle there, as it is: a dollar is no formula."""
+        """A text with this middle, literally: a dollar is not a formula."""
         return self.axes.text(x, y, words, ha="center", va="center", parse_math=False, **look)
 
     def _extent(self, text: Any) -> Area:
-        """What a text takes with the ground that it stands on."""
+        """The rectangle of a text with its background."""
         renderer = self.agg.get_renderer()  # type: ignore[no-untyped-call]
         text.update_bbox_position_size(renderer)
         extent = text.get_bbox_patch().get_window_extent(renderer)
         return Area(extent.x0, extent.y0, extent.x1, extent.y1)
 
     def _watermark(self, watermark: Watermark, name: str) -> None:
-        """A line of steps from the bottom to the top; where the watermark is beyond the panel it stays at its side."""
+        """A step line from bottom to top; a watermark beyond the panel is drawn at its side."""
         first, last = self.axes.get_xlim()
         xs: list[float] = [first]
         ys: list[float] = []
@@ -154,7 +154,7 @@ class Pen:
         self._mark(line, name, Mark("watermark", self.number, words=words))
 
     def _point(self, point: Point, name: str) -> Area:
-        """A row; gives what it takes of the panel."""
+        """Draw a row; returns its rectangle."""
         label = "" if self._is_crowded else point.label
         if point.dropped is not None and not point.kept:
             artist, area = self._sign(point, "x", 9)
@@ -168,7 +168,7 @@ class Pen:
         return area
 
     def _x(self, point: Point) -> float:
-        """A row without event time is at the side."""
+        """Draw a row without event time at the side."""
         return float(self.axes.get_xlim()[0] if point.event_us is None else point.event_us)
 
     def _color(self, point: Point) -> str:
@@ -185,7 +185,7 @@ class Pen:
         return artist, Area.around(middle[0], middle[1], size + 2, size + 2)
 
     def _number(self, point: Point, label: str) -> tuple[Any, Area] | None:
-        """The value of a row at its place, beside an equal place that is taken; None: it would cover a part of another label."""
+        """Draw the value of a row at its position, or beside it if that is occupied; None: it would cover a part of another label."""
         color = self._color(point)
         shape = "square" if point.is_pane else "circle" if len(label) <= 2 else "round"
         ground = {
@@ -227,7 +227,7 @@ class Pen:
         facts = {"timing": box.timing.value, "label": box.label, "index": str(box.pane.index), **_bounds(box)}
         mark = Mark("pane", self.number, box.time, box.since, box.retracted_at, words, facts)
         self._mark(rectangle, name, mark)
-        if hatch:  # a patch of its own, since SVG has one opacity for both
+        if hatch:  # a patch of its own, since SVG has one opacity for fill and edge
             hatched = Rectangle(
                 at, *size, fc="none", ec=color, lw=0, hatch=hatch, alpha=0.4 if faint else 1, zorder=1.6
             )
@@ -237,7 +237,7 @@ class Pen:
             )
 
     def _value(self, number: int, box: Box, name: str) -> None:
-        """As many values of a pane as there is room for, struck out if it is retracted; the rest is on hover (``words`` of its box)."""
+        """Draw as many values of a pane as fit, struck out if it is retracted; the rest is in the tooltip (``words`` of its box)."""
         color, gone = getattr(self.colors, LOOKS[box.timing][0]), box.retracted_at is not None
         fitting = self._fitting(number, box, color)
         if fitting is None:
@@ -254,22 +254,20 @@ class Pen:
             self._mark(strike, f"{name}-strike", Mark("strike", self.number, box.retracted_at))
 
     def _fitting(self, number: int, box: Box, color: str) -> tuple[Any, Area, tuple[float, float]] | None:
-        """The label of a pane with the most values that has a place: text, size and middle; None: none has."""
+        """The label of a pane with the most values that fit: text, size and middle; None: none fits."""
         own, others = self._areas[number], [*self._areas[:number], *self._areas[number + 1 :]]
         is_last, is_small = number == len(self._areas) - 1, own.width < LEAST_LABEL[0] or own.height < LEAST_LABEL[1]
         crowded = len(self._areas) > MOST_PANES and not is_last
         if crowded and is_small:
             return None
-        least = len(self._areas) > MOST_PANES and is_small  # the last pane is labelled all the same
+        least = len(self._areas) > MOST_PANES and is_small  # the last pane is always labelled
         for words in [*shortened(box.label)][-1 if least else 0 :]:
             text = self._value_text(box, words, color)
             extent = self._extent(text)
             wishes = wishes_in(own, extent, is_lowest=self._is_lowest(box))
             short = "\n" not in words and not crowded
             fits = extent.width <= own.width and extent.height <= own.height
-            if (
-                short or fits or (own.height < LEAST_LABEL[1] and not crowded)
-            ):  # a box without height has its label beside it
+            if short or fits or (own.height < LEAST_LABEL[1] and not crowded):  # a flat box has its label beside it
                 place = self.places.place(extent, wishes, most_covered=0.15, beside=() if short else others)
                 if place is not None:
                     return text, extent, place
@@ -283,7 +281,7 @@ class Pen:
 
     @cached_property
     def _areas(self) -> list[Area]:
-        """Where each box is, in pixels."""
+        """The position of each box, in pixels."""
         return [self._area(box) for box in self.panel.boxes]
 
     def _area(self, box: Box) -> Area:
@@ -292,12 +290,12 @@ class Pen:
         return Area(*corners[0], *corners[1])
 
     def _sides(self, box: Box) -> tuple[float, float]:
-        """Where a window begins and ends in the panel."""
+        """The start and end of a window in the panel."""
         first, last = self.axes.get_xlim()
         return max(float(box.start_us), first), min(float(box.end_us), last)
 
     def _is_lowest(self, box: Box) -> bool:
-        """Whether no other box is right below it."""
+        """Whether there is no other box right below it."""
         return not any(
             other is not box and other.time <= box.since and other.start_us < box.end_us and box.start_us < other.end_us
             for other in self.panel.boxes
@@ -311,7 +309,7 @@ class Pen:
         return words if box.retracted_at is None else f"{words}; retracted at {self._when(box.retracted_at)}"
 
     def _reason(self, point: Point, name: str) -> None:
-        """Why a row was dropped, beside it."""
+        """Draw a drop reason beside its row."""
         x = self._x(point)
         words = "dropped from a window" if point.kept else f"{point.label} dropped".strip()
         words = f"{words}: {point.dropped}".replace("_", " ")
@@ -328,7 +326,7 @@ class Pen:
 
 
 def shortened(label: str) -> Iterator[str]:
-    """A label with all its values, a line each, and with ever fewer."""
+    """A label with all its values, one per line, then with fewer and fewer."""
     lines = label.split("\n")
     yield label
     for most in range(len(lines) - 1, 0, -1):
@@ -336,7 +334,7 @@ def shortened(label: str) -> Iterator[str]:
 
 
 def line_style(panel: Panel, watermark: Watermark) -> Any:
-    """Solid is the watermark that rows are judged by; each input has another."""
+    """The merged watermark is solid; each input has another style."""
     return "solid" if watermark.name is None else _DASHES[panel.watermarks.index(watermark) % len(_DASHES)]
 
 

@@ -1,7 +1,6 @@
-"""A picture as a page that plays: matplotlib's SVG, wide and narrow, with its marks told to a few lines of JavaScript.
+"""A picture as an animated page: matplotlib's SVG, wide and narrow, with its marks exposed to a small script.
 
-matplotlib draws, ``player.js`` shows and hides, ``player.css`` brings the colours of day and night. There is nothing else in
-the page, and nothing is fetched.
+matplotlib draws, ``player.js`` shows and hides, ``player.css`` has light and dark colours. The page is self-contained.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NAMES = {color: f"var(--{name}, {color})" for name, color in LIGHT.named.items(
 
 
 def library() -> str:
-    """What plays all figures of a page, and their colours: a style and a script, once a page."""
+    """The style and script of all figures of a page, included once."""
     own = files("beamish.plot")
     day, night = ("".join(f"--{name}: {color};" for name, color in colors.named.items()) for colors in (LIGHT, DARK))
     css = (own / "player.css").read_text("utf-8").replace("/* day */", day).replace("/* night */", night)
@@ -50,9 +49,9 @@ def part(picture: Picture) -> str:
 
 
 def _svg(picture: Picture, name: str, width: int) -> str:
-    """A drawing, with what a page must know of its marks, and its colours by name."""
+    """An SVG with the attributes of its marks, and its colours by name."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more letters than matplotlib
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more glyphs than matplotlib
         drawn = draw(picture, LIGHT, width=width, fades=False)
         whose = f"b{sha256(repr(picture).encode()).hexdigest()[:8]}-{name}"
         text = drawn.written("svg", name=whose).decode()
@@ -74,7 +73,7 @@ def _svg(picture: Picture, name: str, width: int) -> str:
 
 
 def _tell(group: ET.Element, mark: Mark) -> None:
-    """Write into a drawn group what it is."""
+    """Add the attributes of a mark to its group."""
     told = {"since": mark.since, "begins": mark.begins, "until": mark.until}
     group.attrib.update({f"data-{name}": repr(time) for name, time in told.items() if time is not None})
     group.attrib.update({f"data-{name}": fact for name, fact in mark.facts.items() if fact})
@@ -88,7 +87,7 @@ def _tell(group: ET.Element, mark: Mark) -> None:
 
 
 def _about(drawn: Drawn, picture: Picture, whose: str, name: str) -> dict[str, str]:
-    """Attributes of the drawing: where its panels are, from the upper left, and the processing times at their ends."""
+    """The attributes of an SVG: its panels, from the upper left, and the processing times at their ends."""
     panels = [
         [round(side, 2) for side in (area.left, drawn.height - area.top, area.right, drawn.height - area.bottom)]
         for area in drawn.panels

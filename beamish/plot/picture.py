@@ -1,8 +1,8 @@
-"""What a timeline shows, before anybody draws it: rows, watermarks and panes in event time and processing time.
+"""The content of a timeline, before it is drawn: rows, watermarks and panes in event time and processing time.
 
-Nothing here knows a plotting package. What is drawn is checked against these values, and these against the panes.
+Independent of any plotting package. Tests compare drawings with these values, and these with the panes.
 
-Processing time is microseconds since the epoch where there is a clock. Else step n lasts from n - 1 to n: rows come in its
+Processing time is microseconds since the epoch if there is a clock. Otherwise step n lasts from n - 1 to n: rows are in its
 middle, panes at its end.
 """
 
@@ -18,23 +18,23 @@ from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, RowWindow
 
 ALL_OF_TIME = (-END_OF_TIME_US, END_OF_TIME_US)
-"""The bounds of a window that has none."""
+"""The bounds of an unbounded window."""
 
 
 @attrs.frozen
 class Point:
-    """A row that came; or, in a later stage of a chain, a pane of the stage before.
+    """An input row; or, in a later stage of a chain, a pane of the stage before.
 
     Attributes:
         event_us: its event time, microseconds since the epoch; None: it has none.
         time: its processing time.
-        label: what is written at it.
-        input: whose row it is, of a merge.
-        late: the watermark had passed the end of its window when it came.
-        dropped: why it is in no pane; None: it was taken.
+        label: its label.
+        input: its input, in a merge.
+        late: the watermark had passed the end of its window when it arrived.
+        dropped: its drop reason; None: not dropped.
         kept: it was dropped from some of its windows only.
         is_pane: it is a pane of the stage before.
-        retracts: it takes such a pane back.
+        retracts: it is a retraction of such a pane.
     """
 
     event_us: int | None
@@ -50,32 +50,32 @@ class Point:
 
 @attrs.frozen
 class Watermark:
-    """How a watermark moved.
+    """The progress of a watermark.
 
     Attributes:
-        name: of a merge, whose it is; None: the one that rows are judged by.
-        steps: processing time and, from then on, the watermark in microseconds; it rises.
+        name: its input, in a merge; None: the merged one.
+        steps: processing time and the watermark from then on, in microseconds; increasing.
     """
 
     name: str | None
     steps: tuple[tuple[float, int], ...]
 
     def at(self, time: float) -> int | None:
-        """Where it stood at a processing time; None: there was none yet."""
+        """The watermark at a processing time; None: there was none yet."""
         return next((us for since, us in reversed(self.steps) if since <= time), None)
 
 
 @attrs.frozen
 class Box:
-    """A window as it was when a pane of it came.
+    """A window when it emitted a pane.
 
     Attributes:
-        start_us, end_us: the window, microseconds since the epoch; ``ALL_OF_TIME`` of one without bounds.
+        start_us, end_us: the window, microseconds since the epoch; ``ALL_OF_TIME`` for an unbounded one.
         since: processing time of the pane before, or of the first row.
         time: processing time of the pane.
-        label: the pane's values, a line each.
+        label: the pane's values, one per line.
         pane: the pane.
-        retracted_at: processing time of its retraction; None: it is live, or the next pane stands for it too.
+        retracted_at: processing time of its retraction; None: it is live, or replaced by the next pane.
     """
 
     start_us: int
@@ -94,13 +94,13 @@ class Box:
 
 @attrs.frozen
 class Panel:
-    """What one stage did for one key.
+    """The timeline of one stage and key.
 
     Attributes:
-        name: what is written above it; empty: there is only one.
+        name: its title; empty: a single panel.
         stage: the number of the stage, from 0.
-        key: the key columns; empty: it is not keyed.
-        points, watermarks, boxes: what is in it, in the order in which it came; the watermark that rows are judged by is the last.
+        key: the key columns; empty: not keyed.
+        points, watermarks, boxes: its content, in order of time; the merged watermark is the last.
     """
 
     name: str
@@ -117,9 +117,9 @@ class Picture:
 
     Attributes:
         panels: at least one.
-        title: what is written above them; None: nothing.
-        by_clock: whether processing time is a clock; else it numbers steps.
-        ideal: whether the line is shown on which no row is late: processing time equals event time.
+        title: above them; None: no title.
+        by_clock: whether processing time is a clock; otherwise steps are numbered.
+        ideal: whether to show the line where processing time equals event time.
     """
 
     panels: tuple[Panel, ...]
@@ -144,7 +144,7 @@ class Picture:
 
     @property
     def moments(self) -> list[float]:
-        """The processing times at which something came."""
+        """The processing times of all changes."""
         return sorted({time for panel in self.panels for time in _times_of(panel)})
 
 
@@ -170,7 +170,7 @@ def boxes_of(panes: Iterable[tuple[float, Pane]], points: Sequence[Point], *, by
     Args:
         panes: each with its processing time, in order.
         points: the rows of the key.
-        by_clock: whether processing time is a clock; else a box has whole steps.
+        by_clock: whether processing time is a clock; otherwise a box has whole steps.
     """
     boxes: list[Box] = []
     for time, pane in panes:
@@ -194,7 +194,7 @@ def bounds_us(pane: Pane) -> tuple[int, int]:
 
 
 def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us: int, time: float) -> float:
-    """When a window began to gather what a pane holds: at the pane before, of it or of those it grew from, or at its first row."""
+    """The start of a box: the pane before, of this window or of those merged into it, or its first row."""
     before = [box.time for box in boxes if _grew_into(box, start_us, end_us)]
     if before:
         return max(before)
@@ -207,12 +207,12 @@ def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us:
 
 
 def _of_whole_steps(box: Box) -> Box:
-    """The same, beginning with a step, where processing time is counted in steps."""
+    """The same, rounded to the start of a step if steps are numbered."""
     return attrs.evolve(box, since=float(min(math.floor(box.since), box.time - 1)))
 
 
 def _grew_into(box: Box, start_us: int, end_us: int) -> bool:
-    """Whether a window is that of a box, or may have grown from it; sliding windows overlap too, but are equally long."""
+    """Whether a window is that of a box, or may have been merged from it; sliding windows overlap too, but have equal lengths."""
     if (box.start_us, box.end_us) == (start_us, end_us):
         return True
     overlap = box.start_us < end_us and start_us < box.end_us
@@ -223,14 +223,14 @@ def _strike_out(boxes: list[Box], time: float, retraction: Pane) -> None:
     for at in reversed(range(len(boxes))):
         box = boxes[at]
         same = box.pane.window == retraction.window and box.pane.index == retraction.index
-        # A NaN is not itself, but its words are.
+        # NaN differs from itself, but its text does not.
         if same and box.retracted_at is None and repr(box.pane.values) == repr(retraction.values):
             boxes[at] = attrs.evolve(box, retracted_at=time)
             return
 
 
 def judged(points: Sequence[Point], boxes: Sequence[Box], watermark: Watermark) -> tuple[Point, ...]:
-    """The points, and which of them were late: the watermark had passed the end of the first window that shows them."""
+    """The points, with lateness: the watermark had passed the end of the first window that contains them."""
 
     def is_late(point: Point) -> bool:
         stood_us, us = watermark.at(point.time), point.event_us
@@ -243,14 +243,14 @@ def judged(points: Sequence[Point], boxes: Sequence[Box], watermark: Watermark) 
 
 
 def values_label(pane: Pane) -> str:
-    """The values of a pane, as it is written into its box."""
+    """The label of a pane: its values."""
     if len(pane.values) == 1:
         return value_label(next(iter(pane.values.values())))
     return "\n".join(f"{printable(name)} {value_label(value)}" for name, value in pane.values.items())
 
 
 def value_label(value: Any) -> str:
-    """A value, short."""
+    """A value, shortened."""
     if value is None:
         return "null"
     if isinstance(value, float):
@@ -270,5 +270,5 @@ def _short(text: str, most: int = 16) -> str:
 
 
 def printable(text: str) -> str:
-    """A text in one line, without what no file of a picture takes."""
+    """A text in one line, without characters that picture formats reject."""
     return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in text)

@@ -1,4 +1,4 @@
-"""Where an axis of time has its ticks, and what stands at them."""
+"""Ticks of a time axis, and their labels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Axis:
 
     Attributes:
         ticks: positions, microseconds since the epoch.
-        labels: what stands at them.
-        day: the day that all of it is on, in words; empty: it is on several, or counts from 0.
+        labels: their labels.
+        day: the day, if it is a single one; empty: several days, or a script that counts from 0.
     """
 
     ticks: list[float]
@@ -30,7 +30,7 @@ class Axis:
 
 
 def time_axis(first_us: float, last_us: float, most: int) -> Axis:
-    """At most so many ticks, at full seconds, minutes, hours or days."""
+    """Up to this many ticks, at full seconds, minutes, hours or days."""
     span = max(last_us - first_us, 1)
     below_second = [10**power for power in range(6)]
     step = next((us for us in [*below_second, *_STEPS_US] if span / us <= most), 0)
@@ -45,14 +45,14 @@ def time_axis(first_us: float, last_us: float, most: int) -> Axis:
 
 
 def step_axis(first: float, last: float, most: int) -> Axis:
-    """At most so many ticks, at whole numbers."""
+    """Up to this many ticks, at whole numbers."""
     step = max(1, math.ceil((last - first) / most))
     ticks = list(range(math.ceil(first / step) * step, math.floor(last) + 1, step))
     return Axis([float(number) for number in ticks], [str(number) for number in ticks], "")
 
 
 def clock_label(us: float) -> str:
-    """A time, to the second; of a script that counts from 0 as minutes and seconds."""
+    """A time, to the second; as minutes and seconds in a script that counts from 0."""
     if abs(us) < _DAY_US:
         return _counted(int(us), SECOND_US)
     return f"{instant(int(us)):%H:%M:%S}"

@@ -50,36 +50,35 @@ def timeline(
     clock: bool | None = None,
     initial: Any = None,
 ) -> Figure:
-    """Draw how a pipeline takes rows in and gives panes: event time across, processing time up.
+    """Draw how a pipeline processes rows into panes: event time across, processing time up.
 
-    A row is a circle with what is accumulated of it, at (when it happened, when it came). The line of steps is the watermark. A box is a
-    window as it was when a pane of it came, up from the pane before or its first row; in it are the pane's values. Early, on time
-    and late panes differ in colour, edge and hatching; a pane that is taken back is struck out; a dropped row is a cross with its
-    reason. Each key has a panel, and so has each stage of a chain, the last one on top.
+    A row is a circle with its value, at (event time, processing time). The step line is the watermark. A box is a window when it
+    emitted a pane, up from the pane before or its first row; it contains the pane's values. Early, on-time and late panes differ
+    in colour, edge and hatching; a retracted pane is struck out; a dropped row is a cross with its reason. There is a panel for
+    each key and each stage of a chain, the last stage on top.
 
     Args:
-        what: a pipeline, which runs ``script`` in process; or the panes that a query wrote: a DataFrame (Spark, pandas, ...), an Arrow
-            table, or a list of ``Pane``.
-        script: what the pipeline runs. Where it never moves the clock, or ``clock=False``, its steps are numbered in place of
-            processing time.
-        rows: beside stored panes, the rows that came: alike, or a list of dicts.
-        event_time, processing_time: of stored panes and rows, the columns that say when a row happened and came, and when a pane came
-            (such as ``F.current_timestamp()`` of the query). Without the second panes are numbered in their order.
-        label: of stored rows, the column whose value is written at them; default: their only other column.
-        key: one key only: its columns and their values, ``{"team": "red"}``, or the value of the only key column.
-        title: what is written above.
-        ideal: whether the line is drawn on which rows come when they happen.
-        clock: whether processing time is the script's clock; default: where the script moves it.
-        initial: rows that a versioned table begins with, as of ``Pipeline.run``.
+        what: a pipeline, which runs ``script`` in process; or the panes written by a query: a DataFrame (Spark, pandas, ...), an
+            Arrow table, or a list of ``Pane``.
+        script: the script to run. If it never moves the clock, or ``clock=False``, steps are numbered instead of processing time.
+        rows: with stored panes, the input rows: likewise, or a list of dicts.
+        event_time, processing_time: columns of stored panes and rows: the event time of rows, and the arrival of rows and panes
+            (such as ``F.current_timestamp()`` of the query). Without the second, panes are numbered in their order.
+        label: of stored rows, the label column; default: their only other column.
+        key: show one key only: its columns and their values, ``{"team": "red"}``, or the value of a single key column.
+        title: the title.
+        ideal: whether to draw the line where rows arrive without delay.
+        clock: whether processing time is the script's clock; default: if the script moves it.
+        initial: initial rows of a versioned table, as for ``Pipeline.run``.
 
     Returns:
-        a figure: it shows itself in a notebook, ``.save("x.html")``, ``.png``, ``.svg`` writes it, ``.picture`` is what it shows.
+        a figure: shown in a notebook, written by ``.save("x.html")``, ``.png``, ``.svg``; ``.picture`` has its content.
 
     Raises:
-        OptionError: there is no such key, or there are too many to draw; ``rows`` without their times.
-        ColumnError: these are no panes, or a column is missing.
-        PipelineError: windows are counted in rows; else as ``Pipeline.run``.
-        ScriptError: as ``Pipeline.run``.
+        OptionError: no such key, or too many keys; ``rows`` without time columns.
+        ColumnError: not panes, or a column is missing.
+        PipelineError: count windows; else as for ``Pipeline.run``.
+        ScriptError: as for ``Pipeline.run``.
 
     Example:
         >>> import beamish as bm
@@ -110,7 +109,9 @@ def timeline(
     of_panes = {"rows": rows, "event_time": event_time, "processing_time": processing_time, "label": label}
     for name, value in of_panes.items():
         if value is not None:
-            raise OptionError(f"timeline(pipeline, script, {name}={value!r}): the script says that; leave {name}= out")
+            raise OptionError(
+                f"timeline(pipeline, script, {name}={value!r}): the script determines it; leave {name}= out"
+            )
     picture = picture_of_run(
         flow.completed, script.events, key=key, title=title, ideal=ideal, clock=clock, initial=initial
     )

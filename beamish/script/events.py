@@ -1,4 +1,4 @@
-"""The events of a test script: rows, moves of the watermark and the clock, and whole steps of all three."""
+"""The events of a test script: rows, watermark and clock updates, and whole steps of all three."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 @attrs.frozen
 class Bundle:
-    """Rows that come together; of a merge, those of one input."""
+    """Rows that arrive together; in a merge, those of one input."""
 
     rows: tuple[Row, ...]
     input: str | None = None
@@ -24,7 +24,7 @@ class Bundle:
 class WatermarkTo:
     """The watermark advances to ``us``, microseconds since the epoch; END_OF_TIME_US is the end of time.
 
-    Of a merge, that of one input, or (None) those of all.
+    In a merge, that of one input, or (None) those of all.
     """
 
     us: int
@@ -40,13 +40,13 @@ class ClockTo:
 
 @attrs.frozen
 class Step:
-    """One micro-batch: the watermark advances, then the clock, then rows come. The other events are steps of one part.
+    """One micro-batch: the watermark advances, then the clock, then rows arrive. The other events are steps with one of these parts.
 
     Attributes:
-        rows: as of a ``Bundle``; none: no rows come.
-        input: of a merge, whose the rows and the watermark are; None: the watermarks of all, and no rows.
-        watermark_us: as of ``WatermarkTo``; None: it does not move.
-        clock_us: as of ``ClockTo``; None: it does not move.
+        rows: as in ``Bundle``; empty: no rows.
+        input: in a merge, the input of the rows and the watermark; None: the watermarks of all, and no rows.
+        watermark_us: as in ``WatermarkTo``; None: unchanged.
+        clock_us: as in ``ClockTo``; None: unchanged.
     """
 
     rows: tuple[Row, ...] = ()
@@ -59,7 +59,7 @@ Event = Bundle | WatermarkTo | ClockTo | Step
 
 
 def as_step(event: Event) -> Step:
-    """What an event is to those who run it."""
+    """An event as a step."""
     match event:
         case Bundle(rows, of):
             return Step(rows, of)
@@ -72,7 +72,7 @@ def as_step(event: Event) -> Step:
 
 
 def in_words(event: Event) -> str:
-    """The call that an event was written by, for messages."""
+    """The call that created an event, for messages."""
     match event:
         case Bundle():
             return "add(rows)"
@@ -85,7 +85,7 @@ def in_words(event: Event) -> str:
 
 
 def shown(event: Event) -> str:
-    """What happens at an event, for whoever looks at a trace."""
+    """An event in words, for traces."""
     step = as_step(event)
     words = [] if step.watermark_us is None else [f"watermark: {instant_in_words(step.watermark_us)}"]
     words += [] if step.clock_us is None else [f"clock: {instant_in_words(step.clock_us)}"]

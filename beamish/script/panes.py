@@ -1,4 +1,4 @@
-"""Rows of output as Pane objects, for tests."""
+"""Output rows as Pane objects, for tests."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from beamish.script.events import Event, shown
 
 
 class Trace(list[tuple[Event, list[Pane]]]):
-    """The events of a script, each with what came out at it: a list that shows itself in a notebook as a table."""
+    """The events of a script with their output: a list that is shown in a notebook as a table."""
 
     def _repr_html_(self) -> str:
         rows = []
         for number, (event, panes) in enumerate(self):
             first, *others = [str(pane) for pane in panes] or [""]
             rows += [(number, shown(event), first), *(("", "", pane) for pane in others)]
-        return html_table(("", "event", "what came out"), rows)
+        return html_table(("", "event", "output"), rows)
 
 
 def panes_from_table(table: pa.Table, gives: Relation) -> PaneList:
-    """The rows of a stage's output, in their order; ``gives`` says which columns are keys."""
+    """The rows of a stage's output, in order; ``gives`` has the key columns."""
     windows, timestamps = windows_of(table), table["timestamp"].cast(pa.int64()).to_pylist()
     rows, values = table.drop_columns(["window", "timestamp"]).to_pylist(), gives.values
     return PaneList(
@@ -38,7 +38,7 @@ def panes_from_table(table: pa.Table, gives: Relation) -> PaneList:
 
 
 def windows_of(table: pa.Table) -> list[Window | RowWindow | None]:
-    """The windows of rows of output; None: a row is in none."""
+    """The windows of output rows; None: no window."""
     window = table["window"].combine_chunks()
     if window.type == ROW_WINDOW:
         return [None if row is None else RowWindow(row["start"], row["end"]) for row in window.to_pylist()]

@@ -1,4 +1,4 @@
-"""The rows of a test script as Arrow tables, so that every bundle of a source has the same columns and types."""
+"""The rows of a test script as Arrow tables; all bundles of a source have the same schema."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class ScriptRows:
     """The rows of a script.
 
     Attributes:
-        tables: the rows of each source, by its name: of each step that brings it some, in order, the rows' columns and
-            ``EVENT_TIME``.
-        initial: the rows that tables begin with, by the name of their source.
+        tables: the rows of each source, by name: a table for each step with rows, in order, with the rows' columns and ``EVENT_TIME``.
+        initial: the initial rows of tables, by the name of their source.
         schemas: the columns of each source.
     """
 
@@ -41,18 +40,20 @@ class ScriptRows:
 
 
 def check_script(flow: Flow, events: Sequence[Event]) -> None:
-    """Check that a script is one for a flow.
+    """Check a script against a flow.
 
     Raises:
-        ScriptError: it names a source that is none, or none where it must, or moves a watermark that follows the clock.
+        ScriptError: an unknown or missing input, or an update of a watermark that follows the clock.
     """
     names = [source.name for source in flow.sources if source.name is not None]
     for event in events:
         step, call = as_step(event), in_words(event)
         if names and step.input is None and (step.rows or isinstance(event, Bundle)):
-            raise ScriptError(f"{call}: the pipeline merges {', '.join(names)}; say whose rows, by input={names[0]!r}")
+            raise ScriptError(
+                f"{call}: the pipeline merges {', '.join(names)}; name the input of the rows: input={names[0]!r}"
+            )
         if step.input is not None and step.input not in names:
-            known = f"the inputs are {', '.join(names)}" if names else "the pipeline is no merge; leave input= out"
+            known = f"the inputs are {', '.join(names)}" if names else "the pipeline is not a merge; leave input= out"
             raise ScriptError(f"{call} with input={step.input!r}: {known}")
         for source in flow.sources:
             if watermark_of(source, step) is not None:
@@ -62,23 +63,22 @@ def check_script(flow: Flow, events: Sequence[Event]) -> None:
 def _check_is_moved(source: Source, call: str) -> None:
     if source.watermark is not None and not source.watermark.moved_by_rows:
         raise ScriptError(
-            f"{call} with {type(source.watermark).__name__}: the clock moves it; advance the clock, by "
-            "advance_processing_time_to"
+            f"{call} with {type(source.watermark).__name__}: it follows the clock; use advance_processing_time_to"
         )
 
 
 def watermark_of(source: Source, step: Step) -> int | None:
-    """Where a step moves the watermark of a source; None: nowhere."""
+    """The watermark that a step advances a source to; None: unchanged."""
     return step.watermark_us if step.input in (None, source.name) else None
 
 
 def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> ScriptRows:
-    """The rows of a script, and those that tables begin with (as ``Flow.initial`` takes them).
+    """The rows of a script, and the initial rows of tables (as for ``Flow.initial``).
 
     Raises:
-        ColumnError: a column is missing, or has a name of beamish's own.
-        ScriptError: a column holds values that cannot be of one type, or an event time that is no time.
-        PipelineError: they are panes, which are not taken as such.
+        ColumnError: a column is missing, or has a reserved name.
+        ScriptError: a column has values of different types, or an invalid event time.
+        PipelineError: they are panes, used as plain rows.
     """
     steps, tables, begins = [as_step(event) for event in events], {}, {}
     given = flow.initial(initial)
@@ -101,7 +101,7 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
 
 
 def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
-    """The bundles of a source as tables; of rows that say what they do the rows of data, with ``SIGN``."""
+    """The bundles of a source as tables; with an input form as data rows, with ``SIGN``."""
     form = source.form
     if form is None:
         tables = tables_of(bundles, source.event_time)
@@ -121,7 +121,7 @@ def _check_no_panes(source: Source, tables: Sequence[pa.Table]) -> None:
 
 
 def _spelled(bundles: Sequence[Sequence[Row]], asked: Sequence[Any]) -> list[Sequence[Row]]:
-    """The rows with columns called as they are asked for, since Spark does not tell upper from lower case."""
+    """Rename columns to the requested spelling, since Spark ignores case."""
     names = list(dict.fromkeys(name for bundle in bundles for row in bundle for name in row))
     new = respelled(names, [name for name in asked if isinstance(name, str)])
     if not new:
@@ -138,7 +138,7 @@ def _initial(rows: Any) -> Sequence[Row]:
 
 
 def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) -> pa.Schema:
-    """The columns of a source; what is asked of one without rows is there, and null."""
+    """The schema of a source; requested columns are null without rows."""
     schema = tables[0].drop_columns([EVENT_TIME]).schema if tables else pa.schema([])
     if not tables:
         for name in dict.fromkeys([*source.keys, source.event_time, *asked]):
@@ -154,12 +154,10 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Tabl
 
     Raises:
         ColumnError: no row has the event time's column.
-        ScriptError: a column holds values that cannot be of one type, or an event time that is no time.
+        ScriptError: a column has values of different types, or an invalid event time.
     """
     if not isinstance(event_time, str):
-        raise ColumnError(
-            f"event_time({event_time}): a Column expression works on Spark only; give the name of a column"
-        )
+        raise ColumnError(f"event_time({event_time}): a Column expression works on Spark only; give a column name")
     rows = [row for bundle in bundles for row in bundle]
     untimed = has_no_event_time(event_time)
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -167,7 +165,7 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Tabl
         _check_event_time(event_time, rows)
     for name in names:
         if is_reserved(name):
-            raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename it")
+            raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename it")
     columns = {name: _column(name, rows) for name in names}
     times = [_event_time_us(event_time, row.get(event_time)) for row in rows]
     table = pa.table({**columns, EVENT_TIME: pa.array(times, pa.int64())})
@@ -190,7 +188,7 @@ def _column(name: str, rows: Sequence[Row]) -> pa.Array:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         kinds = sorted({type(value).__name__ for value in values if value is not None})
-        raise ScriptError(f"column {name!r} holds values of {kinds}, which are not of one type: {error}") from error
+        raise ScriptError(f"column {name!r} has values of different types, {kinds}: {error}") from error
 
 
 def _event_time_us(name: str, value: Any) -> int | None:

@@ -1,7 +1,7 @@
-"""Sinks: functions for ``foreachBatch`` that keep a table, or a topic, as the panes say (docs/sinks.md).
+"""Sinks: functions for ``foreachBatch`` that write panes to a table or topic (docs/sinks.md).
 
-Source, trigger and checkpoint stay the user's. Each nets a batch to one row per identity (the greatest sequence) and writes only
-what is newer than what is there, so a batch that is run again, whole or after a crash half way, changes nothing.
+Source, trigger and checkpoint are configured by the user. A sink reduces a batch to one row per identity (the greatest sequence)
+and writes only rows newer than the stored ones, so replaying a batch, in whole or after a crash, changes nothing.
 """
 
 from beamish.sinks.kafka import KafkaSink, kafka

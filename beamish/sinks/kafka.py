@@ -1,4 +1,4 @@
-"""A compacted topic that holds what the panes say."""
+"""A compacted topic with the state of the panes."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def kafka(
 ) -> KafkaSink:
     """A function for ``foreachBatch`` that writes each change to a topic: ``bm.changelog(panes, "kafka")``.
 
-    At least once: a batch that is run again is written again. The topic should be compacted. A consumer keeps, by key, the record with
-    the greatest ``_sequence``, and drops what is not newer; a null value deletes (docs/sinks.md#kafka). Spark needs its Kafka
+    At least once: a replayed batch is written again. The topic should be compacted. A consumer keeps, by key, the record with the
+    greatest ``_sequence``, and ignores older ones; a null value deletes (docs/sinks.md#kafka). Spark needs its Kafka
     connector: ``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:...``.
 
     Args:
         servers: the brokers, ``host:port,host:port``.
         topic: its name.
-        options: further ones of Spark's Kafka sink, such as ``{"kafka.security.protocol": "SSL"}``.
-        fields, keys: as of ``bm.sinks.sql``.
-        key_format, value_format: ``"json"``, or a function that makes a column of the struct, such as ``to_avro``.
+        options: of Spark's Kafka sink, such as ``{"kafka.security.protocol": "SSL"}``.
+        fields, keys: as for ``bm.sinks.sql``.
+        key_format, value_format: ``"json"``, or a function that converts the struct to a column, such as ``to_avro``.
 
     Returns:
         the function, a value.
 
     Raises:
-        OptionError: an option is none of these.
+        OptionError: an option is invalid.
         SparkSetupError: the active session has no Kafka connector.
 
     Example:
@@ -70,10 +70,10 @@ def kafka(
 
 @attrs.frozen
 class KafkaSink:
-    """What ``bm.sinks.kafka`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
+    """The function of ``bm.sinks.kafka``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
     Attributes:
-        servers, topic, options, fields, keys, key_format, value_format: as ``bm.sinks.kafka`` takes them.
+        servers, topic, options, fields, keys, key_format, value_format: as for ``bm.sinks.kafka``.
     """
 
     servers: str = attrs.field(repr=printable)
@@ -88,8 +88,8 @@ class KafkaSink:
         """Write the changes of a batch of panes to the topic.
 
         Raises:
-            ColumnError: they are no panes.
-            PipelineError: they do not say what the state of a row is, or what is gone.
+            ColumnError: not panes.
+            PipelineError: they do not determine the current rows.
             SinkError: Spark has no Kafka connector.
         """
         from beamish.ledger import changelog

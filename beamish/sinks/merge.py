@@ -1,4 +1,4 @@
-"""A table of Spark's that takes MERGE INTO - Delta, Iceberg and others - kept as the panes say."""
+"""A Spark table that supports MERGE INTO - Delta, Iceberg and others - with the state of the panes."""
 
 from __future__ import annotations
 
@@ -23,29 +23,28 @@ def merge(
     fields: Sequence[str] = (),
     keys: Sequence[str] | None = None,
 ) -> MergeSink:
-    """A function for ``foreachBatch`` that keeps a table of Spark's as the panes say, by ``MERGE INTO``.
+    """A function for ``foreachBatch`` that maintains a Spark table from panes, by ``MERGE INTO``.
 
-    The net change of a batch, one row per key and window, is merged where its sequence is greater than the one stored: one commit
-    of the table per batch, and none of a batch that is run again. Structs, arrays and maps stay as they are.
+    The net change of a batch, one row per key and window, is merged if its sequence is greater than the stored one: one commit
+    per batch, and none for a replayed batch. Structs, arrays and maps are stored as they are.
 
     Args:
-        table: the table as SQL names it: ``hourly``, ``catalog.stats.hourly``, ``delta.`/folder/hourly```.
-        keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
-            it only the last one.
-        create: make the table if it is not there, in this format: ``"delta"`` or ``"iceberg"``. None: it is there.
-        fields, keys: as of ``bm.sinks.sql``.
+        table: the SQL name of the table: ``hourly``, ``catalog.stats.hourly``, ``delta.`/folder/hourly```.
+        keep_deleted: keep deleted rows, marked by a column ``_deleted``; then any batch may be replayed, otherwise only the last one.
+        create: create the table if it does not exist, in this format: ``"delta"`` or ``"iceberg"``. None: it exists.
+        fields, keys: as for ``bm.sinks.sql``.
 
     Returns:
         the function, a value.
 
     Raises:
-        OptionError: an option is none of these.
+        OptionError: an option is invalid.
 
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.merge("stats.hourly", create="delta")).option("checkpointLocation", ...)``
     """
     call = f"sinks.merge({printable(table)})"
-    read_text("sinks.merge", "table", table, "a table as SQL names it, such as 'stats.hourly'")
+    read_text("sinks.merge", "table", table, "a SQL table name, such as 'stats.hourly'")
     if (
         create is not None
         and not read_text(call, "create", create, "a format, such as 'delta' or 'iceberg'").isidentifier()
@@ -58,10 +57,10 @@ def merge(
 
 @attrs.frozen
 class MergeSink:
-    """What ``bm.sinks.merge`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
+    """The function of ``bm.sinks.merge``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
     Attributes:
-        table, keep_deleted, create, fields, keys: as ``bm.sinks.merge`` takes them.
+        table, keep_deleted, create, fields, keys: as for ``bm.sinks.merge``.
     """
 
     table: str = attrs.field(repr=printable)
@@ -74,15 +73,15 @@ class MergeSink:
         """Merge a batch of panes into the table.
 
         Raises:
-            ColumnError: they are no panes.
-            SinkError: the table does not fit, or is another query's.
+            ColumnError: not panes.
+            SinkError: the table does not match, or belongs to another query.
         """
         from beamish.spark.merging import merge_batch
 
         merge_batch(self, batch_df, batch_id)
 
     def rebuild(self, panes: DataFrame, *, checkpoint: str) -> None:
-        """Fill the table again, in one commit, from all panes that a stopped query has emitted, as ``SqlSink.rebuild`` does.
+        """Rebuild the table, in one commit, from all panes that a stopped query has emitted, like ``SqlSink.rebuild``.
 
         Args:
             panes: a batch DataFrame of all panes of the query.

@@ -1,4 +1,4 @@
-"""Options that sinks have in common."""
+"""Options shared by sinks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from beamish.errors import OptionError
 
 
 def read_fields(call: str, fields: Any) -> tuple[str, ...]:
-    """The fields of a pane that are kept.
+    """The fields of a pane to store.
 
     Raises:
-        OptionError: one is none, or they are no list.
+        OptionError: not a list of fields.
     """
     if not _is_list(fields) or any(name not in FIELDS for name in fields):
         raise OptionError(f"{call}: fields={printable(fields)} must be a list, of {', '.join(map(repr, FIELDS))}")
@@ -22,23 +22,21 @@ def read_fields(call: str, fields: Any) -> tuple[str, ...]:
 
 
 def read_keys(call: str, keys: Any) -> tuple[str, ...] | None:
-    """The columns that tell rows apart; None: as the panes say.
+    """The columns that identify a row; None: from the panes.
 
     Raises:
-        OptionError: they are no names.
+        OptionError: not a list of names.
     """
     if keys is not None and not (_is_list(keys) and keys and all(isinstance(key, str) for key in keys)):
-        raise OptionError(
-            f"{call}: keys={printable(keys)} must be a list of names of columns, such as keys=['order_id']"
-        )
+        raise OptionError(f"{call}: keys={printable(keys)} must be a list of column names, such as keys=['order_id']")
     return None if keys is None else tuple(keys)
 
 
 def read_flag(call: str, name: str, value: Any) -> bool:
-    """A flag.
+    """A bool.
 
     Raises:
-        OptionError: it is neither True nor False.
+        OptionError: not a bool.
     """
     if not isinstance(value, bool):
         raise OptionError(f"{call}: {name}={printable(value)} must be True or False")
@@ -46,10 +44,10 @@ def read_flag(call: str, name: str, value: Any) -> bool:
 
 
 def read_text(call: str, name: str, value: Any, what: str) -> str:
-    """A text that is not empty.
+    """A non-empty text.
 
     Raises:
-        OptionError: it is none.
+        OptionError: not a non-empty text.
     """
     if not isinstance(value, str) or not value.strip():
         raise OptionError(f"{call}: {name}={printable(value)} must be {what}")

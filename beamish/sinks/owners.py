@@ -1,11 +1,11 @@
 """Table ownership: which query may write a table, and the last batch that it wrote, one row per table in ``_beamish_sinks``.
 
-Rows know which change is newer (``_sequence``), but only among the changes of one query: another query, or the same pipeline restarted
-from an empty checkpoint, counts from the beginning, and its changes would be taken for old ones. So a table belongs to the query whose
-id its checkpoint holds. Spark Connect does not report that id; there only the numbers of batches are compared.
+``_sequence`` orders changes only within one query: another query, or the same pipeline restarted from an empty checkpoint, counts
+from the beginning, and its changes would look old. So a table belongs to the query id in a checkpoint. Spark Connect does not
+report that id; there only batch numbers are compared.
 
-A number alone does not tell a batch: a checkpoint restored to an earlier batch plans the same number again, with other rows. So the mark
-holds a digest of the batch's entry in the offset log, which a batch that is run again keeps.
+A number alone does not identify a batch: a checkpoint restored to an earlier batch plans the same number again, with other rows.
+So the mark has a digest of the batch's entry in the offset log, which is the same for a replayed batch.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _COLUMNS = f"table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL,
 
 
 def make_marks(cursor: Any, database: Database, table: TableName, *, create: bool) -> None:
-    """Make the table of marks, or add the columns that an earlier version did not have.
+    """Create the table of marks, or add columns that an earlier version lacked.
 
     Raises:
-        SinkError: it is not there, or lacks a column, and ``create`` is False.
+        SinkError: it is missing, or lacks a column, and ``create`` is False.
     """
     marks = table.beside(MARKS)
     columns = database.columns(cursor, marks)
@@ -41,7 +41,7 @@ def make_marks(cursor: Any, database: Database, table: TableName, *, create: boo
         database.check_schema(cursor, table.schema)
     if not create:
         raise SinkError(
-            f"table {table}: with create=False {marks}, which says which query owns a table, must be there too: {wanted}"
+            f"table {table}: with create=False {marks}, which records the owner of a table, must exist too: {wanted}"
         )
     cursor.execute(wanted)
 

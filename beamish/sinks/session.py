@@ -1,4 +1,4 @@
-"""The Spark session of this process, where there is one when a sink is made: it shows what is missing before the first batch."""
+"""The Spark session of this process, if there is one when a sink is created: checks before the first batch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 def active_session() -> Any:
-    """The active session, classic or Connect; None: there is none."""
+    """The active session, classic or Connect, or None."""
     sql = sys.modules.get("pyspark.sql")
     return None if sql is None else sql.SparkSession.getActiveSession()
 
 
 def is_driver() -> bool:
-    """Whether ``foreachBatch`` runs in this process: it has a classic session. Under Spark Connect the server runs it."""
+    """Whether ``foreachBatch`` runs in this process (classic session), not on a Spark Connect server."""
     return hasattr(active_session(), "_jsparkSession")

@@ -1,4 +1,4 @@
-"""A table of a database, kept as the panes say."""
+"""A database table with the state of the panes."""
 
 from __future__ import annotations
 
@@ -31,29 +31,28 @@ def sql(
     fields: Sequence[str] = (),
     keys: Sequence[str] | None = None,
 ) -> SqlSink:
-    """A function for ``foreachBatch`` that keeps a table of PostgreSQL, SQLite or DuckDB as the panes say.
+    """A function for ``foreachBatch`` that maintains a table of PostgreSQL, SQLite or DuckDB from panes.
 
     The table has a row per key and window with its live pane's values, ``window_start``, ``window_end`` and ``_sequence``. Each
-    batch is one transaction: a reader never sees half of one. A batch that is run again changes nothing.
+    batch is one transaction: a reader never sees half of one. A replayed batch changes nothing.
 
     Args:
         uri: ``postgresql://user:password@host:port/database``, ``sqlite:///file.db`` or ``duckdb:///file.duckdb``, as seen from the
             driver (under Spark Connect: from the server). The drivers are extras: ``postgresql``, ``sqlite``,
             ``duckdb``.
-        table: its name, with its schema where there is one: ``"stats.hourly"``.
-        keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
-            it only the last one.
-        create: make the table if it is not there.
-        fields: what is kept of the pane beside the data: of ``timing``, ``index``, ``on_time_index``, ``is_first``, ``is_last``,
+        table: its name, with an optional schema: ``"stats.hourly"``.
+        keep_deleted: keep deleted rows, marked by a column ``_deleted``; then any batch may be replayed, otherwise only the last one.
+        create: create the table if it does not exist.
+        fields: fields of the pane to store: ``timing``, ``index``, ``on_time_index``, ``is_first``, ``is_last``,
             ``sequence``, ``watermark`` (as ``pane_timing`` and so on) and ``timestamp``.
-        keys: the columns that, with the window, say which row one is; default: the key columns, of versions also ``valid_from``. Of
-            joined rows it must be said.
+        keys: the columns that, with the window, identify a row; default: the key columns, for versions also ``valid_from``.
+            Required for joined rows.
 
     Returns:
         the function, a value.
 
     Raises:
-        OptionError: an option is none of these, or the driver of the database is not installed.
+        OptionError: an option is invalid, or the driver of the database is not installed.
 
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.sql("sqlite:///hourly.db", "hourly")).option("checkpointLocation", ...)``
@@ -75,12 +74,12 @@ def sql(
 
 @attrs.frozen
 class SqlSink:
-    """What ``bm.sinks.sql`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
+    """The function of ``bm.sinks.sql``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
     Attributes:
-        database: where the table is.
+        database: the database.
         table: its name.
-        keep_deleted, create, fields, keys: as ``bm.sinks.sql`` takes them.
+        keep_deleted, create, fields, keys: as for ``bm.sinks.sql``.
     """
 
     database: Database
@@ -98,9 +97,9 @@ class SqlSink:
         """Write a batch of panes to the table.
 
         Raises:
-            ColumnError: the rows are not panes, or have columns that the table cannot have.
-            PipelineError: they do not say what the state of a row is, or what is gone.
-            SinkError: the table does not fit, belongs to another query, or cannot be reached; nothing of the batch was written.
+            ColumnError: not panes, or columns that the table cannot have.
+            PipelineError: they do not determine the current rows.
+            SinkError: the table does not match, belongs to another query, or cannot be reached; nothing of the batch was written.
         """
         from beamish.spark.images import batch_entry, query_id
 
@@ -110,9 +109,9 @@ class SqlSink:
         self.write(batch, Mark(query_id(batch_df), batch_id, entry))
 
     def rebuild(self, panes: DataFrame, *, checkpoint: str) -> None:
-        """Fill the table again, in one transaction, from all panes that a stopped query has emitted; the query then goes on from its checkpoint.
+        """Rebuild the table, in one transaction, from all panes that a stopped query has emitted; the query then continues from its checkpoint.
 
-        For a table that was deleted, or that has a new column which is null in rows that do not change again.
+        For a deleted table, or a new column that is null in older rows.
 
         Args:
             panes: a batch DataFrame of all panes of the query, such as the stored table that a second sink appends them to.
@@ -145,10 +144,10 @@ class SqlSink:
 
         Args:
             batch: the net change; may be empty.
-            mark: which batch it is.
+            mark: identifies the batch.
 
         Raises:
-            ColumnError, SinkError: as a call does.
+            ColumnError, SinkError: as for a call.
         """
         with self.database.transaction() as cursor:
             declared = self._begin(cursor)
@@ -159,7 +158,7 @@ class SqlSink:
             write_mark(cursor, self.table, attrs.evolve(mark, query=known))
 
     def _begin(self, cursor: Any) -> Mapping[str, str]:
-        """The columns of the table, which no other transaction writes from now on; empty: it is not there."""
+        """The columns of the table, locked against other writers; empty: no such table."""
         self.database.lock(cursor, self.table)
         make_marks(cursor, self.database, self.table, create=self.create)
         return self.database.columns(cursor, self.table)
@@ -179,7 +178,7 @@ class SqlSink:
         """The types of the columns that are written.
 
         Raises:
-            ColumnError: one has none.
+            ColumnError: a column has an unsupported type.
         """
         types: dict[str, str] = {}
         for name in written(batch, keep_deleted=self.keep_deleted):
@@ -187,8 +186,7 @@ class SqlSink:
             found = self.database.json_type if name in batch.nested else self.database.type_name(type_)
             if found is None:
                 raise ColumnError(
-                    f"table {self.table}: column {name!r} is {type_}, which {self.database.title} has not: cast it first, or leave it "
-                    "out"
+                    f"table {self.table}: column {name!r} is {type_}, which {self.database.title} does not support: cast it first, or leave it out"
                 )
             types[name] = found
         return types
@@ -197,7 +195,7 @@ class SqlSink:
         statements = list(self.database.create(batch, self.table, types))
         if not self.create:
             raise SinkError(
-                f"table {self.table}: it is not there, and create is False; make it: {'; '.join(statements)}"
+                f"table {self.table}: it does not exist, and create is False; create it: {'; '.join(statements)}"
             )
         for statement in statements:
             cursor.execute(statement)
@@ -219,6 +217,5 @@ class SqlSink:
                 )
         if DELETED in declared and not self.keep_deleted:
             raise SinkError(
-                f"table {self.table}: it has a column {DELETED!r}, so it was kept with deleted rows, which this sink would take for "
-                "live ones; say keep_deleted=True, or choose another table"
+                f"table {self.table}: it has a column {DELETED!r}, so it has deleted rows, which this sink would treat as live; use keep_deleted=True, or choose another table"
             )

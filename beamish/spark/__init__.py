@@ -1,6 +1,6 @@
 """Flows on Spark: streaming and batch DataFrames, and test scripts as real micro-batches.
 
-Nothing here is imported by ``import beamish``: pyspark is loaded when a pipeline meets a DataFrame.
+Not imported by ``import beamish``: pyspark is loaded when a pipeline is applied to a DataFrame.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def apply(
     """The panes of a flow's last stage.
 
     Args:
-        flow: what is applied.
-        df: the rows of its only source; of a source without event time the panes of another query.
-        inputs: in place of ``df`` the rows of each source, by its name.
+        flow: the flow to apply.
+        df: the rows of its only source; for a source without event time the panes of another query.
+        inputs: in place of ``df`` the rows of each source, by name.
         shards: number of shards of each stage, at least 1; None: ``spark.sql.shuffle.partitions``.
-        initial: what versioned tables begin with, as ``Flow.initial`` takes it.
-        told: what is known of the rows, so that Spark is not asked anything; None: it is.
+        initial: the initial rows of versioned tables, as for ``Flow.initial``.
+        told: declared schemas, so that no Spark call is made; None: read from Spark.
 
     Raises:
-        PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the
-            session is wrong, or DataFrames and sources do not match.
+        PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the session is
+            invalid, or DataFrames and sources do not match.
     """
     from beamish.spark.compile.batch import panes_of_batch
     from beamish.spark.compile.initial import name_initial, with_initial
@@ -79,7 +79,7 @@ def apply(
 
 
 def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shards: int | None = None) -> BoundFlow:
-    """A flow bound to the columns of DataFrames, without a look at the session.
+    """A flow bound to the columns of DataFrames, without checking the session.
 
     Raises:
         PipelineError, ColumnError, OptionError: as ``apply``.
@@ -91,14 +91,14 @@ def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shar
 
 
 def register(spark: SparkSession) -> None:
-    """Tell a session the source of heartbeats, which brings the clock."""
+    """Register the heartbeat source, which carries the clock, in a session."""
     from beamish.spark.sources.heartbeats import register as register_heartbeats
 
     register_heartbeats(spark)
 
 
 def describe_batch(flow: BoundFlow) -> Iterator[tuple[str, str]]:
-    """What a stage of a batch will do, for explain: subject and words."""
+    """The execution of a stage in a batch, for explain: subject and text."""
     from beamish.spark.compile.batch import describe
 
     return describe(flow)

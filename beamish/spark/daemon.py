@@ -1,9 +1,9 @@
-"""The process that Spark forks its Python workers from, with beamish in it already.
+"""A daemon for Spark's Python workers with beamish preloaded.
 
     SparkSession.builder.config("spark.python.daemon.module", "beamish.spark.daemon")
 
-A worker that is forked from Spark's own daemon imports pandas, pyarrow and beamish itself, and a query starts some five of them.
-Spark ends workers that had no task for a minute, so without this a query whose batches are further apart imports them in every batch.
+A worker forked from Spark's own daemon imports pandas, pyarrow and beamish itself, and a query starts some five of them. Spark
+stops workers that are idle for a minute, so without this daemon a query with less frequent batches imports them in every batch.
 """
 
 from __future__ import annotations

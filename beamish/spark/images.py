@@ -1,4 +1,4 @@
-"""A batch of panes as rows of a table: the last image of each key and window in some step, flat."""
+"""The last version of each row in a batch, flattened for a table."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NESTED = (t.StructType, t.ArrayType, t.MapType)
 
 @attrs.frozen
 class Images:
-    """Rows of a table, each the last image of its identity in some step.
+    """Rows of a table, each the last version of its identity in the batch.
 
     Attributes:
         df: identity, data, ``_sequence``, ``_deleted``.
-        identity: the columns that tell rows apart.
-        nested: columns that were structs, arrays or maps, and are JSON.
+        identity: the columns that identify a row.
+        nested: structs, arrays and maps converted to JSON.
     """
 
     df: DataFrame
@@ -43,7 +43,7 @@ class Images:
         return self.df.columns
 
     def collect(self) -> pa.Table:
-        """The rows, on the driver."""
+        """Collect the rows on the driver."""
         types = [(field.name, arrow_type(field.dataType)) for field in self.df.schema]
         return self.df.toArrow().cast(pa.schema(types))
 
@@ -51,27 +51,26 @@ class Images:
 def images(
     df: DataFrame, where: str, fields: Sequence[str], keys: Sequence[str] | None, *, as_json: bool = True
 ) -> Images:
-    """The last images in panes, as ``bm.changelog(panes, "upsert")`` has them.
+    """The last version of each row in panes, as in ``bm.changelog(panes, "upsert")``.
 
     Args:
         df: panes.
-        where: what asks, for messages.
-        fields: what is kept of the pane.
-        keys: the columns that, with the window, tell rows apart; None: as the panes say.
-        as_json: make structs, arrays and maps JSON, as text.
+        where: the call, for messages.
+        fields: fields of the pane to store.
+        keys: the columns that, with the window, identify a row; None: from the panes.
+        as_json: convert structs, arrays and maps to JSON text.
 
     Raises:
-        ColumnError: they are no panes, have not what is asked for, or nothing tells rows apart.
-        PipelineError: they do not say what the state of a row is, or what is gone.
+        ColumnError: not panes, a missing field, or rows without identity.
+        PipelineError: they do not determine the current rows.
     """
     table = PaneTable.read(where, df, keys)
     check_merging(table)
     if table.ledger.follows is Follows.ADDING:
         raise PipelineError(
-            f"{where}: the pipeline is discarding: its panes are parts, and the second one of a window would take the place of the "
-            "first; say .accumulating() or .accumulating_and_retracting()"
+            f"{where}: the pipeline is discarding: its panes are increments, and the second one of a window would replace the first; use .accumulating() or .accumulating_and_retracting()"
         )
-    if not table.slot:  # one row for all of time, without keys: bounds, though null, tell it
+    if not table.slot:  # a global window without keys: bounds, though null, identify the row
         table = attrs.evolve(table, ledger=attrs.evolve(table.ledger, windowed=True))
     own = tuple(table.rows.select(*table.slot).columns)
     last = [F.col("pane.sequence").alias(SEQUENCE), (F.col("pane.change") == "DELETE").alias(DELETED)]
@@ -87,19 +86,19 @@ def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:
 
 
 def query_id(df: DataFrame) -> str:
-    """The id of the query whose batch it is, as its checkpoint holds it; empty: Spark does not report it."""
+    """The id of the query of a batch, as in its checkpoint; empty: Spark does not report it."""
     return _local(df, "sql.streaming.queryId")
 
 
 def batch_entry(df: DataFrame, batch_id: int) -> str:
-    """A digest of the batch's entry in the offset log of its query; empty: Spark Connect, or no batch of a query.
+    """A digest of the batch's entry in the offset log; empty: Spark Connect, or not a batch of a query.
 
-    A batch that is run again has the same entry. One that is planned again, from a checkpoint restored to an earlier batch, has another.
+    A replayed batch has the same entry. One planned again, from a checkpoint restored to an earlier batch, has another.
     """
     query = query_id(df)
     if not query or _local(df, "streaming.sql.batchId") != str(batch_id):
         return ""
-    # The session of a batch is a clone, whose own ``streams`` does not have the query.
+    # The session of a batch is a clone, whose ``streams`` lacks the query.
     spark: Any = df.sparkSession
     uuid = spark._jvm.java.util.UUID.fromString(query)  # noqa: SLF001
     running = spark._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
@@ -107,7 +106,7 @@ def batch_entry(df: DataFrame, batch_id: int) -> str:
 
 
 def _local(df: DataFrame, name: str) -> str:
-    """A property that Spark sets while a batch runs; empty: it is not set, or not known (Spark Connect)."""
+    """A property that Spark sets while a batch runs; empty: not set, or unavailable (Spark Connect)."""
     if type(df).__module__.startswith("pyspark.sql.connect"):
         return ""
     return df.sparkSession.sparkContext.getLocalProperty(name) or ""

@@ -1,4 +1,4 @@
-"""Spark's progress events, handed on to metrics."""
+"""A listener that forwards Spark's progress events to metrics."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ class MetricsListener(StreamingQueryListener):
 
     @property
     def port(self) -> int | None:
-        """Where the metrics are served; None: nowhere."""
+        """The port of the metrics server; None: no server."""
         return self._metrics.port
 
     def wait(self, query: Any, seconds: float = 30) -> None:
-        """Wait until all batches of a query that has ended are counted: Spark tells of them a moment later.
+        """Wait until all batches of a stopped query are counted: Spark's last event is asynchronous.
 
         Args:
             query: the query.
-            seconds: how long at most.
+            seconds: the timeout.
 
         Raises:
-            TimeoutError: Spark has not told of its end.
+            TimeoutError: no event of its end within the timeout.
         """
         if not self._ended[str(query.runId)].wait(seconds):
-            raise TimeoutError(f"wait({query.name or query.id}): Spark has not told of its end in {seconds} seconds")
+            raise TimeoutError(f"wait({query.name or query.id}): no event of its end within {seconds} seconds")
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop the server."""
         self._metrics.close()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Nothing is counted yet."""
+        """Nothing to count yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         progress = event.progress
         self._metrics.add(progress.name or str(progress.id), BatchCounts.read(progress, self._name))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing has changed."""
+        """Nothing to do."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """What was counted stays."""
+        """Totals remain."""
         self._ended[str(event.runId)].set()

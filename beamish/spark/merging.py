@@ -1,4 +1,4 @@
-"""A batch of panes merged into a table of Spark's, by SQL in the batch's own session."""
+"""Merging a batch of panes into a Spark table, by SQL in the batch's session."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from beamish.spark.rows.columns import column
 from beamish.spark.runtime.connectors import connector_errors
 
 _OWNER = "beamish.query"
-"""The table property that says which query the table belongs to."""
+"""The table property with the table's owner."""
 _MARK = "beamish"
 _WRITES_MARKS = ("spark.databricks.delta.commitInfo.userMetadata", f"spark.sql.iceberg.snapshot-property.{_MARK}")
-"""Session settings whose value Delta and Iceberg store with each commit: the mark costs no commit of its own."""
+"""Session settings whose value Delta and Iceberg store with each commit, so that the mark needs no commit of its own."""
 _HISTORY = 100
-"""How many of the last commits are searched for a mark."""
+"""How many recent commits are searched for a mark."""
 
 
 class Merged(Protocol):
@@ -59,7 +59,7 @@ def merge_batch(sink: Merged, batch_df: DataFrame, batch_id: int) -> None:
 
 
 def rebuild(sink: Merged, panes: DataFrame, checkpoint: str) -> None:
-    """Fill the table again from all panes of a query (see ``MergeSink.rebuild``)."""
+    """Rebuild the table from all panes of a query (see ``MergeSink.rebuild``)."""
     taken = _taken(sink, panes)
     mark = Mark(*last_entry(panes.sparkSession, checkpoint))
     target = _Target.read(panes.sparkSession, sink)
@@ -72,7 +72,7 @@ def _taken(sink: Merged, panes: DataFrame) -> Images:
 
 
 def net_of(taken: Images) -> DataFrame:
-    """Per identity the image with the greatest sequence."""
+    """The row with the greatest sequence per identity."""
     newest = F.max_by(F.struct(*map(column, taken.names)), column(SEQUENCE)).alias("newest")
     return taken.df.groupBy(*map(column, taken.identity)).agg(newest).select("newest.*")
 
@@ -84,8 +84,7 @@ class _Target:
     Attributes:
         spark: the session of the batch.
         sink: the options.
-        schema: its columns; None: it is not there.
-        properties: its table properties.
+        schema: its columns; None: no such table. properties: its table properties.
     """
 
     spark: SparkSession
@@ -100,8 +99,7 @@ class _Target:
         except AnalysisException as error:
             if sink.create is None:
                 raise SinkError(
-                    f"table {printable_text(sink.table)}: it is not there, and create is None; make it, or say create='delta' or "
-                    f"'iceberg' ({without_secrets(str(error).partition(chr(10))[0], sink.table)})"
+                    f"table {printable_text(sink.table)}: it does not exist, and create is None; create it, or use create='delta' or 'iceberg' ({without_secrets(str(error).partition(chr(10))[0], sink.table)})"
                 ) from None
             return cls(spark, sink, None, {})
         rows = spark.sql(f"SHOW TBLPROPERTIES {sink.table}").collect()
@@ -115,15 +113,15 @@ class _Target:
         """
         last, exists = self._last(), self.schema is not None
         if last is None and exists and not mark.query:
-            return  # Spark Connect: an earlier version left no mark
+            return  # Spark Connect: an earlier version stored no mark
         has_rows = exists and last is None and not self.spark.table(self.sink.table).isEmpty()
-        by_path = "/" in self.sink.table  # such as delta.`/folder/hourly`, which DROP TABLE leaves alone
+        by_path = "/" in self.sink.table  # such as delta.`/folder/hourly`, whose files DROP TABLE keeps
         shown = printable_text(self.sink.table)
         drop = f"{'rm -r, of the folder of' if by_path else 'DROP TABLE IF EXISTS'} {shown}"
         Marked(shown, last, exists, has_rows, drop).check_takes(mark)
 
     def _last(self) -> Mark | None:
-        """The mark of the last batch; without one, as of an earlier version's table, that of the owner before its first batch."""
+        """The mark of the last batch; without one, as in an earlier version's table, the owner before its first batch."""
         history = None
         if any(name.startswith("delta.") for name in self.properties):
             history = self.spark.sql(f"DESCRIBE HISTORY {self.sink.table} LIMIT {_HISTORY}")
@@ -140,10 +138,10 @@ class _Target:
         return None if owner is None else Mark(owner, -1)
 
     def prepare(self, taken: Images, mark: Mark) -> None:
-        """Make the table where it is not there, check its columns, and note its owner.
+        """Create the table if needed, check its columns, and record its owner.
 
         Raises:
-            SinkError: a column is not there, or would change values.
+            SinkError: a column is missing, or would alter values.
         """
         columns = [name for name in taken.names if name != DELETED or self.sink.keep_deleted]
         wanted = taken.df.select(*map(column, columns)).schema
@@ -156,7 +154,7 @@ class _Target:
             self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_OWNER}' = '{mark.query}')")
 
     def merge(self, taken: Images, mark: Mark, statement: Callable[[MergeInto], str]) -> None:
-        """Put the net change into the table, in one commit that has the mark."""
+        """Merge the net change into the table, in one commit with the mark."""
         net = net_of(taken).persist()  # a merge reads its source more than once, and would run the query's plan again
         view = f"_beamish_batch_{mark.batch}"
         net.createOrReplaceTempView(view)
@@ -172,7 +170,7 @@ class _Target:
 
 @contextmanager
 def _marking(spark: SparkSession, mark: Mark) -> Iterator[None]:
-    """Store the mark with the commits that are made meanwhile, where the user stores nothing of their own."""
+    """Store the mark with the commits in this block, unless the user stores a value of their own."""
     free = [name for name in _WRITES_MARKS if spark.conf.get(name, None) is None]
     for name in free:
         spark.conf.set(name, json.dumps({_MARK: attrs.asdict(mark)}))
@@ -184,7 +182,7 @@ def _marking(spark: SparkSession, mark: Mark) -> Iterator[None]:
 
 
 def check_fits(table: str, there: t.StructType, wanted: t.StructType, identity: Sequence[str]) -> None:
-    """Check that a table holds the values of columns as they are, and tells identities apart.
+    """Check that a table stores the values of columns unchanged, and distinguishes identities.
 
     Raises:
         SinkError: it does not.
@@ -206,23 +204,22 @@ def check_fits(table: str, there: t.StructType, wanted: t.StructType, identity: 
             )
         if field.name in identity and _has_collation(own.dataType):
             raise SinkError(
-                f"table {table}: key column {field.name!r} is {declared}, whose collation takes different texts for one; declare it "
+                f"table {table}: key column {field.name!r} is {declared}, in whose collation different texts are equal; declare it "
                 "STRING, in a new table"
             )
     if DELETED in found and DELETED not in wanted.names:
         raise SinkError(
-            f"table {table}: it has a column {DELETED!r}, so it was kept with deleted rows, which this sink would take for live "
-            "ones; say keep_deleted=True, or choose another table"
+            f"table {table}: it has a column {DELETED!r}, so it has deleted rows, which this sink would treat as live; use keep_deleted=True, or choose another table"
         )
 
 
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-"""Spark's note in a column's metadata that it is CHAR, which is padded, or VARCHAR, whose trailing blanks are cut off."""
+"""The metadata with which Spark marks a column as CHAR, which is padded, or VARCHAR, whose trailing blanks are trimmed."""
 _DIGITS: dict[type[t.DataType], int] = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
 
 
 def _holds(declared: t.DataType, wanted: t.DataType) -> bool:
-    """Whether a column holds all values of a type; nested types are left to Spark."""
+    """Whether a column holds all values of a type; nested types are checked by Spark."""
     if isinstance(declared, t.DecimalType):
         digits, scale = (_DIGITS.get(type(wanted), 99), 0)
         if isinstance(wanted, t.DecimalType):

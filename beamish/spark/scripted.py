@@ -1,12 +1,11 @@
-"""Test scripts as real micro-batches: every event of the script is one batch.
+"""Test scripts as real micro-batches: one batch per event.
 
-Spark's watermark moves only between batches: a batch runs at the greatest value that the batches before it carried.
-So the batch of an event carries, beside the event, the watermark of the event *after* it, and that event's batch
-then runs at exactly this watermark. A script that begins with a watermark gets one batch more in front, without
-rows and without a clock, which is no step for any shard.
+Spark's watermark moves only between batches: a batch runs at the greatest value carried by earlier batches. So the batch of an
+event also carries the watermark of the *next* event, whose batch then runs at exactly this watermark. A script that begins with a
+watermark gets an extra first batch, without rows and clock, which is not a step of any shard.
 
-The clock comes as heartbeats with every batch but that one, where the pipeline needs it. Nothing sleeps. Spark runs no
-batches on its own meanwhile: where a query stops, one would move the watermark in a step before that of the event.
+The clock is sent as heartbeats with every other batch, if the pipeline needs it. Nothing sleeps. Spark's no-data batches are
+disabled: when a query stops, one would move the watermark in a step before that of the event.
 """
 
 from __future__ import annotations
@@ -54,23 +53,23 @@ def trace_on_spark(
     checkpoint: str | Path | None = None,
     initial: Any = None,
 ) -> Trace:
-    """Run a script as micro-batches; gives each event with what came out at it.
+    """Run a script as micro-batches; yields each event with its output.
 
     Args:
         spark: the session, classic or Connect.
-        flow: what is run.
+        flow: the flow to run.
         events: the script.
         shards: number of shards of each stage; None: one per partition.
         partitions: ``spark.sql.shuffle.partitions`` of the query.
         restart_after: numbers of events, from 0, after which the query is stopped and restarted from its checkpoint.
-        heartbeats: whether every shard is called in every batch; None: where the flow needs the clock.
-        checkpoint: a folder to keep the run in; where one is kept, it goes on after the events that it has had (what moves
-            the watermark must not come first). None: a temporary one.
-        initial: rows that versioned tables begin with, as ``Flow.initial`` takes them.
+        heartbeats: whether every shard is called in every batch; None: if the flow needs the clock.
+        checkpoint: a folder for the run; an existing run continues after its last event (the script must then not begin with a
+            watermark). None: a temporary one.
+        initial: initial rows of versioned tables, as for ``Flow.initial``.
 
     Raises:
-        ScriptError: a watermark that Spark cannot have.
-        PipelineError, ColumnError, SparkSetupError: as ``run`` and ``apply``.
+        ScriptError: a watermark that Spark cannot represent.
+        PipelineError, ColumnError, SparkSetupError: as for ``run`` and ``apply``.
     """
     flow.check()
     check_script(flow, events)
@@ -116,11 +115,13 @@ def _check(events: Sequence[Event], restart_after: Sequence[int]) -> None:
 def _check_session(spark: SparkSession) -> None:
     check_streaming(spark)
     if spark_version(spark) < (4, 2):
-        raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
+        raise SparkSetupError(
+            "TestStream.on_spark needs Spark 4.2: earlier versions cannot serve a source batch by batch"
+        )
 
 
 def _stops(events: Sequence[Event], restart_after: Sequence[int]) -> list[int]:
-    """The batches before which the query stops; the last one is after the script."""
+    """The batches before which the query stops; the last one follows the script."""
     first = first_batch(events)
     return sorted({first + at + 1 for at in restart_after} | {first + len(events)})
 
@@ -136,11 +137,11 @@ def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], sch
     Args:
         source: the source.
         events: the script.
-        tables: its rows, of each step that brings it some.
-        schema: its columns, also where it has no rows.
+        tables: its rows, by step.
+        schema: its columns, also without rows.
 
     Returns:
-        the rows' columns, ``EVENT_TIME``, ``BATCH``, ``REPORT`` (where a row takes the watermark) and ``IS_ROW``.
+        the rows' columns, ``EVENT_TIME``, ``BATCH``, ``REPORT`` (the watermark of the row) and ``IS_ROW``.
     """
     schema = schema.append(pa.field(EVENT_TIME, pa.int64()))
     first, bundles = first_batch(events), iter(tables)
@@ -155,7 +156,7 @@ def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], sch
 
 
 def clock_rows(events: Sequence[Event]) -> pa.Table:
-    """The heartbeats: ``clock_us`` by ``BATCH``. Before the script's first step of the clock one only calls the shards."""
+    """The heartbeats: ``clock_us`` by ``BATCH``. Before the script's first clock step they only call the shards."""
     clock_us, rows = NO_CLOCK, []
     for batch, step in enumerate(map(as_step, events), first_batch(events)):
         clock_us = clock_us if step.clock_us is None else step.clock_us
@@ -186,7 +187,7 @@ def _stream(spark: SparkSession, source: Source, rows: pa.Table, stop: int) -> S
 
 
 def _run_query(panes: DataFrame, folder: Path) -> None:
-    """Run until every batch is done; each batch's panes are written to a file, anew if it is run again."""
+    """Run until every batch is done; each batch's panes are written to a file, overwritten on replay."""
     out = str(folder / "panes")
     Path(out).mkdir(exist_ok=True)
 

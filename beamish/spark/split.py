@@ -1,4 +1,4 @@
-"""The output of a pipeline with dropped rows, split: its panes, and its dropped rows."""
+"""Splitting a pipeline's output into panes and dropped rows."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def panes(df: DataFrame) -> DataFrame:
     """The panes and retractions of a pipeline's output, without the dropped rows.
 
     Args:
-        df: what a pipeline gave.
+        df: the output of a pipeline.
 
     Returns:
-        the columns of ``df`` but for ``dropped``; of rows that were only deduplicated those that came out.
+        the columns of ``df`` without ``dropped``; for deduplication the rows that are not dropped.
 
     Raises:
-        ColumnError: it is not what a pipeline gave.
+        ColumnError: not the output of a pipeline.
 
     Example:
         ``bm.panes(events.transform(pipeline)).writeStream...``
     """
-    if {"dropped", "pane"} & set(getattr(df, "columns", ())) == {"dropped"}:  # rows as they came
+    if {"dropped", "pane"} & set(getattr(df, "columns", ())) == {"dropped"}:  # forwarded rows
         return df.where("dropped IS NULL").drop("dropped")
     _check("panes", df, "pane")
     return df.where("pane.kind <> 'DROPPED'").drop("dropped")
@@ -38,15 +38,15 @@ def dropped(df: DataFrame) -> DataFrame:
     """The dropped rows of a pipeline's output (``with_dropped``, ``on_error``).
 
     Args:
-        df: what a pipeline gave.
+        df: the output of a pipeline.
 
     Returns:
-        ``reason`` (expired, window_finished, null_event_time, event_time_out_of_range, and what the stage may say beside them),
-        ``late_by`` (the watermark less the event time, in microseconds), ``message`` (with ``on_error("drop")``: what was raised),
-        ``window`` (where the pipeline has windows), and the rows' own columns, keys among them.
+        ``reason`` (expired, window_finished, null_event_time, event_time_out_of_range, and others of the stage),
+        ``late_by`` (the watermark less the event time, in microseconds), ``message`` (with ``on_error("drop")``: the error),
+        ``window`` (if the pipeline has windows), and the rows' own columns, including keys.
 
     Raises:
-        ColumnError: it is not what a pipeline with ``with_dropped()`` gave, or the rows have columns of these names.
+        ColumnError: not the output of a pipeline with ``with_dropped()``, or the rows have columns with these names.
     """
     _check("dropped", df, "dropped")
     own = df.select("dropped.row.*").columns
@@ -65,10 +65,10 @@ def dropped(df: DataFrame) -> DataFrame:
 def _check(where: str, df: DataFrame, name: str) -> None:
     if not hasattr(df, "columns"):
         raise ColumnError(
-            f"{where}({printable(df)}): must be a DataFrame, what a pipeline gave: {where}(pipeline.apply(df))"
+            f"{where}({printable(df)}): must be a DataFrame, the output of a pipeline: {where}(pipeline.apply(df))"
         )
     if name not in df.columns:
-        fix = "; say .with_dropped() in the pipeline" if name == "dropped" and "pane" in df.columns else ""
+        fix = "; add .with_dropped() to the pipeline" if name == "dropped" and "pane" in df.columns else ""
         raise ColumnError(
             f"{where}(df): there is no column {name!r}, so this is not the output of such a pipeline{fix}"
         )

@@ -1,6 +1,6 @@
-"""A statement of SQL on Spark: what WHERE, HAVING and the SELECT list say, as operations on DataFrames around the pipeline.
+"""SQL statements on Spark: WHERE, HAVING and the SELECT list as DataFrame operations around the pipeline.
 
-Expressions are Spark's own. What Spark says against one is said of the place in the user's text.
+Expressions are Spark's own. Spark's errors are reported with the position in the user's text.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _BESIDE = ("window", "pane", "timestamp", "dropped")
 
 
 class Expression(Protocol):
-    """An expression, as far as Spark needs to know it."""
+    """An expression, as needed for Spark."""
 
     @property
     def name(self) -> str: ...
     @property
     def sql(self) -> str: ...
     def error(self, says: str) -> SqlError:
-        """What is wrong with it."""
+        """The error for this position."""
 
 
 class Shown(Protocol):
@@ -46,14 +46,14 @@ class Shown(Protocol):
 
 
 class Rows(Protocol):
-    """What the rows are called."""
+    """The name of the rows."""
 
     @property
     def alias(self) -> str: ...
 
 
 class Declared(Protocol):
-    """A pipeline, as far as it is applied."""
+    """A pipeline, as needed to apply it."""
 
     @property
     def flow(self) -> Flow: ...
@@ -79,16 +79,16 @@ class Statement(Protocol):
 
 
 def apply(statement: Statement, df: DataFrame, shards: int | None) -> DataFrame:
-    """What a statement gives.
+    """Apply a statement.
 
     Args:
         statement: the statement.
         df: the rows of its source.
-        shards: as of ``Pipeline.apply``.
+        shards: as for ``Pipeline.apply``.
 
     Raises:
-        SqlError: Spark does not know a column or function, or does not take an expression.
-        PipelineError, ColumnError, OptionError, SparkSetupError: as ``Pipeline.apply``.
+        SqlError: Spark does not know a column or function, or rejects an expression.
+        PipelineError, ColumnError, OptionError, SparkSetupError: as for ``Pipeline.apply``.
     """
     rows = prepared(statement, df)
     panes = apply_flow(statement.pipeline.flow, rows, {}, shards)
@@ -97,20 +97,20 @@ def apply(statement: Statement, df: DataFrame, shards: int | None) -> DataFrame:
 
 
 def prepared(statement: Statement, df: DataFrame) -> DataFrame:
-    """The rows that go into the pipeline, with the columns that are computed for it.
+    """The input rows of the pipeline, with the columns computed for it.
 
     Raises:
-        SqlError: Spark does not know a column or function, or does not take an expression.
+        SqlError: Spark does not know a column or function, or rejects an expression.
     """
     if not isinstance(df, DataFrame):
         raise PipelineError(f"apply({printable(df)}): the statement has one source, a DataFrame: apply(df)")
-    rows = df.alias(statement.rows.alias)  # by which columns may say whose they are
+    rows = df.alias(statement.rows.alias)  # by which columns may be qualified
     if statement.where is not None:
         rows = rows.where(_condition(rows, statement.where))
     for expression in statement.computed:
         if any(name.lower() == expression.name.lower() for name in df.columns):
             raise expression.error(
-                f"the rows have a column {expression.name!r}, as this expression is called on the way; rename the column"
+                f"the rows have a column {expression.name!r}, the internal name of this expression; rename the column"
             )
     if statement.computed:
         rows = rows.withColumns({one.name: _expression(rows, one) for one in statement.computed})
@@ -120,7 +120,7 @@ def prepared(statement: Statement, df: DataFrame) -> DataFrame:
 
 
 def _spelled(rows: DataFrame, expression: Expression) -> DataFrame:
-    """The rows with a column spelled as the statement does."""
+    """The rows with a column in the statement's spelling."""
     if expression.name in rows.columns:
         return rows
     case_matters = rows.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
@@ -131,7 +131,7 @@ def _spelled(rows: DataFrame, expression: Expression) -> DataFrame:
 
 
 def _kept(statement: Statement, panes: DataFrame) -> DataFrame:
-    """The panes that HAVING keeps, and dropped rows."""
+    """The panes that satisfy HAVING, and dropped rows."""
     if statement.having is None:
         return panes
     condition = _condition(panes, statement.having)
@@ -151,9 +151,9 @@ def _shown(statement: Statement, panes: DataFrame, computed: Sequence[str]) -> D
 
 
 def _pane(statement: Statement, panes: DataFrame) -> Column:
-    """The column ``pane``, and what is known of the rows by the names that the SELECT list has."""
+    """The column ``pane``, with its metadata under the names of the SELECT list."""
     pane, ledger = F.col("pane"), Ledger.read(panes.schema["pane"].metadata)
-    if statement.having is not None:  # it may have left out the row before or after (docs/rules/panes.md#pane-change)
+    if statement.having is not None:  # the row before or after may be filtered out (docs/rules/panes.md#pane-change)
         alone = F.create_map(*(F.lit(str(word)) for change in PaneChange for word in (change, change.alone)))
         pane = pane.withField("change", alone[pane["change"]])
     if ledger is None:
@@ -164,31 +164,31 @@ def _pane(statement: Statement, panes: DataFrame) -> Column:
 
 def _item(panes: DataFrame, item: Shown, *, with_dropped: bool) -> Column:
     expression = _expression(panes, item.expression)
-    if with_dropped and not item.is_key:  # over a dropped row there is nothing to compute
+    if with_dropped and not item.is_key:  # nothing to compute for a dropped row
         expression = F.when(F.col("pane.kind") != "DROPPED", expression)
     return expression.alias(item.expression.name)
 
 
 def _without(dropped: Column, computed: Iterable[str]) -> Column:
-    """Dropped rows as they were, without the columns that were computed."""
+    """Dropped rows without the computed columns."""
     names = map(quoted, computed)
     return dropped.withField("row", dropped["row"].dropFields(*names)) if computed else dropped
 
 
 def _expression(df: DataFrame, expression: Expression) -> Column:
-    """An expression as Spark takes it beside the columns of a DataFrame.
+    """Resolve an expression against the columns of a DataFrame.
 
     Raises:
-        SqlError: it does not.
+        SqlError: Spark rejects it.
     """
     return _tried(expression, lambda made: df.select("*", made))
 
 
 def _condition(df: DataFrame, expression: Expression) -> Column:
-    """A condition as Spark takes it over the rows of a DataFrame.
+    """Resolve a condition against the rows of a DataFrame.
 
     Raises:
-        SqlError: it does not.
+        SqlError: Spark rejects it.
     """
     return _tried(expression, df.where)
 

@@ -1,7 +1,7 @@
 """A pipeline as SQL text: its clauses, its expressions, what it compiles to, and how it runs.
 
-Only this folder knows sqlglot, and ``import beamish`` loads none of it. sqlglot cuts the text into tokens and reads expressions;
-the clauses are found here, so that each is said to stand where the user wrote it.
+Only this folder uses sqlglot, and ``import beamish`` does not load it. sqlglot tokenizes the text and parses expressions; clauses
+are parsed here, so that errors have the user's positions.
 """
 
 from beamish.statement.query import Query, sql

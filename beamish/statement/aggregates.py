@@ -1,4 +1,4 @@
-"""The aggregates of a statement, and the accumulations that they are."""
+"""The aggregates of a statement, and their accumulations."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns,
     """What a call of an aggregate stands for.
 
     Raises:
-        SqlError: it has other arguments than it can.
+        SqlError: invalid arguments.
     """
     arguments = _Arguments(text, call, columns, owners)
     if call.distinct and call.name not in ("COUNT", "COUNT_DISTINCT"):
@@ -97,10 +97,10 @@ def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns,
 
 
 def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str], Accumulation]]:
-    """The user's aggregates by their names in upper case.
+    """Custom aggregates by name in upper case.
 
     Raises:
-        OptionError: a name is none, or is taken, or there is no function under it.
+        OptionError: an invalid or taken name, or not a function.
     """
     checked = {}
     for name, make in aggregates.items():
@@ -134,7 +134,7 @@ class _Arguments:
         return normal(self.text, span_of(self.call.args[at]), self._owners)
 
     def check(self, least: int, most: int | None = None) -> None:
-        """Check how many there are."""
+        """Check the number of arguments."""
         most = least if most is None else most
         if self.call.name in ("COUNT", "COUNT_DISTINCT") and self.call.distinct:
             most = len(self.call.args)
@@ -154,7 +154,7 @@ class _Arguments:
         return self.columns.column(tree)
 
     def has(self, at: int) -> bool:
-        """Whether there is one at that place."""
+        """Whether there is an argument at this position."""
         return at < len(self.call.args)
 
     def number(self, at: int) -> float:
@@ -165,7 +165,7 @@ class _Arguments:
         return float(tree.name)
 
     def whole(self, at: int) -> int:
-        """A whole number."""
+        """An integer argument."""
         number = self.number(at)
         if number != int(number):
             raise self.error(at, "must be a whole number")

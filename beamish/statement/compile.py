@@ -1,4 +1,4 @@
-"""A statement compiled: the pipeline, and what is computed before and after it."""
+"""The compiler of statements: the pipeline, and the computations before and after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from beamish.windows import Sessions
 
 @attrs.frozen
 class Compiled:
-    """What a statement comes to.
+    """A compiled statement.
 
     Attributes:
         name: what CREATE TABLE calls it.
@@ -41,7 +41,7 @@ class Compiled:
         pipeline: what is between.
         having: which panes come out; None: all.
         shown: the items of the SELECT list.
-        end: the last place of the text.
+        end: the end of the text.
     """
 
     name: str | None
@@ -116,7 +116,7 @@ def _windowed(pipeline: Pipeline, windows: Windows, emit: Emit, having: Expressi
 
 
 class _Before:
-    """What the pipeline reads: columns of the rows, and columns that are computed for it."""
+    """The pipeline's input: columns of the rows, and computed columns."""
 
     def __init__(self, text: Text, owners: Sequence[str]) -> None:
         self._text, self._owners = text, owners
@@ -130,7 +130,7 @@ class _Before:
 
     @property
     def computed(self) -> tuple[Expression, ...]:
-        """The columns that are computed, each once."""
+        """The computed columns, each once."""
         return tuple(self._computed.values())
 
     def column(self, tree: Tree) -> str:

@@ -1,7 +1,8 @@
 """Spark's SQL for sqlglot, with Spark 4's string literals.
 
-A quote that is doubled within its own kind of quotes is one quote: ``'O''Brien'``. sqlglot's Spark dialect reads two literals, as Spark does
-under ``spark.sql.legacy.consecutiveStringLiterals.enabled``, and its versions disagree about escapes. sqlglot only delimits literals here.
+A doubled quote within its own kind of quotes is one quote: ``'O''Brien'``. sqlglot's Spark dialect reads two literals, as Spark
+does with ``spark.sql.legacy.consecutiveStringLiterals.enabled``, and its versions disagree about escapes. So sqlglot only
+delimits literals here.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ _CHARACTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a
 
 
 class SparkDialect(Spark):
-    """See the head of the file."""
+    """See the module docstring."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Spark's, in which a doubled quote does not end a literal."""
+        """Spark's dialect, in which a doubled quote does not end a literal."""
 
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012 - sqlglot's metaclass reads it
 
     def tokenize(self, sql: str, *args: Any, **options: Any) -> list[Any]:
-        """Tokenize as sqlglot does; the text of a string is Spark's value."""
+        """Tokenize like sqlglot; the text of a string is Spark's value."""
         tokens = super().tokenize(sql, *args, **options)
         for token in tokens:
             if token.token_type.name == "STRING":
@@ -33,7 +34,7 @@ class SparkDialect(Spark):
 
 
 def literal_value(literal: str) -> str:
-    """The value of a string literal in its quotes, by the rules of Spark's ``unescapeSQLString``."""
+    """The value of a quoted string literal, by the rules of Spark's ``unescapeSQLString``."""
     quote, inner = literal[0], literal[1:-1]
     value = _ESCAPE.sub(lambda found: _character(found, quote), inner)
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\ufffd", "?")
@@ -48,4 +49,4 @@ def _character(found: re.Match[str], quote: str) -> str:
     above = (int(octal, 8) if octal else int(eight or four, 16)) - 0x10000
     if above < 0:
         return chr(above + 0x10000)
-    return chr(0xD800 + above // 0x400 & 0xFFFF) + chr(0xDC00 + above % 0x400)  # a pair, as Java has it
+    return chr(0xD800 + above // 0x400 & 0xFFFF) + chr(0xDC00 + above % 0x400)  # a surrogate pair, as in Java

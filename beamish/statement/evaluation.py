@@ -1,8 +1,8 @@
 """Expressions in process: the value of a tree for each row of a table.
 
-What Spark does not compute is not computed here either: a branch of CASE only for its rows, the second operand of AND and OR
-only where the first does not settle it, that of an arithmetic operator or a comparison only where the first is not null. So
-``x <> 0 AND 10 / x > 1`` does not fail.
+Evaluation is as lazy as Spark's: a branch of CASE only for its rows, the second operand of AND and OR only where the first does
+not decide, that of an arithmetic operator or a comparison only where the first is not null. So ``x <> 0 AND 10 / x > 1`` does not
+fail.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from beamish.statement.text import Text
 
 
 def evaluate(node: Node, rows: pa.Table, text: Text) -> pa.Array:
-    """The values of an expression, one for each row.
+    """The values of an expression, one per row.
 
     Args:
         node: the expression.
         rows: the columns that it names.
-        text: the statement, for what is refused.
+        text: the statement, for errors.
 
     Raises:
-        SqlError: a column is not there, only Spark can compute it, or it fails on a value.
+        SqlError: a column is missing, only Spark can compute it, or it fails on a value.
     """
     if node.op == COLUMN:
         return _column(node, rows, text)
@@ -57,10 +57,10 @@ def evaluate(node: Node, rows: pa.Table, text: Text) -> pa.Array:
 
 
 def condition(node: Node, rows: pa.Table, text: Text) -> NDArray[np.bool_]:
-    """For each row whether a condition is true; null is not.
+    """Whether a condition is true, per row; null is false.
 
     Raises:
-        SqlError: as ``evaluate``, or it is no condition.
+        SqlError: as for ``evaluate``, or it is not a condition.
     """
     values = evaluate(node, rows, text)
     try:
@@ -113,7 +113,7 @@ def _coalesce(node: Node, rows: pa.Table, text: Text) -> pa.Array:
 
 
 def _together(chosen: Sequence[NDArray[np.int64]], values: Sequence[pa.Array]) -> pa.Array:
-    """Values of some rows each, in the order of the rows."""
+    """Combine the values of some rows each, in the order of the rows."""
     order = np.argsort(np.concatenate(chosen), kind="stable")
     return pa.concat_arrays(common(values)).take(pa.array(order))
 
@@ -134,7 +134,7 @@ def _settled(by: bool) -> Callable[[Node, pa.Table, Text], pa.Array]:
 
 
 def _null_first(first: int) -> Callable[[Node, pa.Table, Text], pa.Array]:
-    """Of two operands the other one is computed only where the one of this number is not null."""
+    """Evaluate one operand only where the other is not null."""
 
     def function(node: Node, rows: pa.Table, text: Text) -> pa.Array:
         deciding = evaluate(node.args[first], rows, text)
@@ -153,5 +153,5 @@ _LAZY: Mapping[str, Callable[[Node, pa.Table, Text], pa.Array]] = {
     "AND": _settled(by=False),
     "OR": _settled(by=True),
     **dict.fromkeys(("+", "-", "*", "=", "<>", "<", ">", "<=", ">="), _null_first(0)),
-    **dict.fromkeys(("/", "DIV", "%"), _null_first(1)),  # Spark looks at the divisor first
+    **dict.fromkeys(("/", "DIV", "%"), _null_first(1)),  # Spark checks the divisor first
 }

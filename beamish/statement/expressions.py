@@ -1,4 +1,4 @@
-"""Expressions over rows, before the pipeline; and what an expression is."""
+"""Expressions over rows, before the pipeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOW_BOUNDS: Mapping[str, str] = {"WINDOWSTART": "start", "WINDOWEND": "end"}
 
 @attrs.frozen
 class Expression:
-    """An expression, for Spark and for what runs in process.
+    """An expression, for Spark and in process.
 
     Attributes:
         name: the column that holds it.
@@ -39,7 +39,7 @@ class Expression:
     at: int = attrs.field(eq=False)
 
     def error(self, says: str) -> SqlError:
-        """What is wrong with it."""
+        """The error for this expression."""
         return self.text.error(self.at, says)
 
 

@@ -1,4 +1,4 @@
-"""An expression as a tree of plain values, for what runs in process."""
+"""Expression trees of plain values, for evaluation in process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 UNKNOWN = "unknown"
-"""What only Spark can compute; its value says what it is."""
+"""Only Spark can compute it; its value names it."""
 COLUMN = "column"
 """A column; its value is the path to it, a tuple of names."""
 LITERAL = "literal"
@@ -20,10 +20,10 @@ class Node:
     """An operator or function with its operands.
 
     Attributes:
-        op: what it is: COLUMN, LITERAL, UNKNOWN, or a name in ``functions.FUNCTIONS``.
+        op: COLUMN, LITERAL, UNKNOWN, or a name in ``functions.FUNCTIONS``.
         args: its operands.
-        value: what it has besides.
-        at: where it stands in the text.
+        value: a further constant.
+        at: its position in the text.
     """
 
     op: str
@@ -32,7 +32,7 @@ class Node:
     at: int = attrs.field(default=0, eq=False)
 
     def walk(self) -> Iterator[Node]:
-        """Itself and all below it."""
+        """Itself and all descendants."""
         yield self
         for arg in self.args:
             yield from arg.walk()

@@ -1,4 +1,4 @@
-"""The normal form of an expression: one spelling for all that differ in blanks, comments and case.
+"""The normal form of an expression: independent of blanks, comments and case.
 
 Computed columns and accumulations are named by it, and a checkpoint holds these names. So it is made of the words of the text
 alone, and no version of a parser changes it.

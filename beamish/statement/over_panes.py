@@ -40,7 +40,7 @@ class Key:
 
 @attrs.frozen(eq=False)
 class Panes:
-    """What an expression over panes may name.
+    """The scope of an expression over panes.
 
     Attributes:
         text: the statement.
@@ -48,7 +48,7 @@ class Panes:
         aggregates: the aggregates, by their place.
         owners: names by which columns may be qualified, in lower case.
         windowed: whether there is a WINDOW clause.
-        aliases: what the names after AS, in lower case, stand for.
+        aliases: the expressions of names after AS, in lower case.
     """
 
     text: Text

@@ -1,4 +1,4 @@
-"""Query: a statement of SQL as a pipeline with what is computed before and after it."""
+"""Query: a SQL statement as a pipeline with computations before and after it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def _named(aggregates: Mapping[str, UserAggregate]) -> Named[UserAggregate]:
 
 @attrs.frozen(repr=False)
 class Query:
-    """A statement of SQL, as ``bm.sql`` gives it.
+    """A SQL statement, created by ``bm.sql``.
 
     It is applied to a streaming or batch DataFrame (``df.transform(query)``), and to a scripted test stream without Spark
     (``query.run(script)``).
 
     Attributes:
         text: the statement.
-        event_time: the column that holds a row's event time.
-        watermark: how the watermark follows it.
-        aggregates: aggregates of the user's by name.
-        with_dropped: whether dropped rows come out as well.
-        on_error: what becomes of a row with which an aggregate raises.
+        event_time: the event-time column.
+        watermark: its policy.
+        aggregates: custom aggregates by name.
+        with_dropped: whether dropped rows are emitted.
+        on_error: the handling of rows that cause errors in an aggregate.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Query:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline between what WHERE and what HAVING and the SELECT list say."""
+        """The pipeline between WHERE and HAVING with the SELECT list."""
         return self._compiled.pipeline
 
     @property
@@ -72,17 +72,17 @@ class Query:
 
     @property
     def refinement(self) -> Refinement:
-        """``changes`` or ``final``; what a pull query gives is final."""
+        """``changes`` or ``final``; a pull query is final."""
         return self._compiled.emit.refinement
 
     @property
     def retention(self) -> Duration | None:
-        """What RETENTION says; it has no effect."""
+        """The RETENTION of the WINDOW clause; it has no effect."""
         return self._compiled.windows.retention
 
     @property
     def name(self) -> str | None:
-        """What CREATE TABLE calls it; None without."""
+        """The table of CREATE TABLE; None without."""
         return self._compiled.name
 
     @property
@@ -95,17 +95,16 @@ class Query:
 
         Args:
             df: the rows of the source.
-            shards: number of parts that the keys' state is cut into, at least 1; default ``spark.sql.shuffle.partitions``. It is
-                fixed with the checkpoint.
+            shards: number of state partitions, at least 1; default ``spark.sql.shuffle.partitions``. Fixed for the life of the checkpoint.
 
         Returns:
             the SELECT list, ``window struct<start, end>``, ``pane struct<kind, timing, index, on_time_index, is_first,
-            is_last, change, sequence, watermark>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group and
-            window, a retraction takes that back.
+            is_last, change, sequence, watermark>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group
+            and window, a retraction removes it.
 
         Raises:
-            SqlError: a column or function is not known, or the query is a pull query and the DataFrame streams.
-            ColumnError, PipelineError, SparkSetupError: as ``Pipeline.apply``.
+            SqlError: an unknown column or function, or the query is a pull query and the DataFrame streams.
+            ColumnError, PipelineError, SparkSetupError: as for ``Pipeline.apply``.
         """
         self._check_pull(streaming=getattr(df, "isStreaming", False))
         from beamish.spark.statement import apply
@@ -118,15 +117,15 @@ class Query:
         """Run a script in process, without Spark.
 
         Args:
-            test_stream: the script. Of a pull query all its rows are one table, and its moves of the clocks are not asked.
+            test_stream: the script. For a pull query all its rows are one table, and clock updates are ignored.
 
         Returns:
-            panes, retractions and, with ``with_dropped``, dropped rows, in the order in which they come out. A pane's ``key``
-            has the items of the SELECT list that are under GROUP BY, its ``values`` the others.
+            panes, retractions and, with ``with_dropped``, dropped rows, in the order of emission. A pane's ``key`` has the items
+            of the SELECT list that are in GROUP BY, its ``values`` the others.
 
         Raises:
-            SqlError: a column is not known, an expression is one that only Spark can compute, or fails on a value.
-            ColumnError, ScriptError: as ``Pipeline.run``.
+            SqlError: an unknown column, an expression that only Spark can compute, or one that fails on a value.
+            ColumnError, ScriptError: as for ``Pipeline.run``.
         """
         if not isinstance(test_stream, TestStream):
             raise ScriptError(
@@ -137,7 +136,7 @@ class Query:
         return run(self._compiled, test_stream)
 
     def explain(self, df: DataFrame | None = None) -> str:
-        """What will happen, in words: before the pipeline, in it, after it, and what the text leaves open.
+        """Explain the statement: before, in and after the pipeline, and defaults of the text.
 
         Args:
             df: the DataFrame it would be applied to, for its column types; optional.
@@ -146,7 +145,7 @@ class Query:
             text, in blocks.
 
         Raises:
-            SqlError, ColumnError: as ``apply``.
+            SqlError, ColumnError: as for ``apply``.
         """
         from beamish.statement.words import explained
 
@@ -181,23 +180,24 @@ def sql(
     with_dropped: bool = False,
     on_error: Literal["fail", "drop"] = "fail",
 ) -> Query:
-    """Say a pipeline as a statement of SQL, which gives every change or only the final row (docs/sql.md).
+    """Create a pipeline from a SQL statement, which emits every change or only the final row (docs/sql.md).
 
     Args:
         text: ``SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT CHANGES | EMIT FINAL]``, after
             ``CREATE TABLE name AS`` or not. The name after FROM is a name only: the rows are the DataFrame's.
-        event_time: the name of the timestamp column that holds a row's event time; on Spark also a Column expression.
+        event_time: the event-time column; on Spark also a Column expression.
         watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``.
-        aggregates: aggregates beside the built-in ones: by name a function of the name of a column that gives an accumulation.
-        with_dropped: whether dropped rows come out as well, with the reason and the original row.
-        on_error: as ``Pipeline.on_error``: what becomes of a row with which an aggregate raises. What Spark computes stops the query.
+        aggregates: custom aggregates: by name a function of a column name that returns an accumulation.
+        with_dropped: whether to emit dropped rows, with the reason and the original row.
+        on_error: as for ``Pipeline.on_error``: the handling of rows that cause errors in an aggregate. Errors in Spark's
+            expressions stop the query.
 
     Returns:
         the query, a value: ``.apply(df)``, ``.run(script)``, ``.explain()``, ``.pipeline``.
 
     Raises:
-        SqlError: the text is no such statement, or cannot be what it says.
-        OptionError: an argument is not what it must be, or sqlglot is not installed.
+        SqlError: the statement is invalid.
+        OptionError: an argument is invalid, or sqlglot is not installed.
 
     Example:
         >>> import beamish as bm

@@ -1,4 +1,4 @@
-"""A statement over a script, in process: rows before the pipeline, panes after it."""
+"""A statement on a script, in process: rows before the pipeline, panes after it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from beamish.testing import TestStream
 
 
 def run(statement: Compiled, script: TestStream) -> list[Pane]:
-    """What comes out of a script.
+    """The output of a statement on a script.
 
     Raises:
-        SqlError: a column is not there, an expression is one that only Spark can compute, or fails on a value.
-        ColumnError, ScriptError, PipelineError: as ``Pipeline.run``.
+        SqlError: a missing column, an expression that only Spark can compute, or one that fails on a value.
+        ColumnError, ScriptError, PipelineError: as for ``Pipeline.run``.
     """
     events = script.events
-    if statement.emit.kind == "pull":  # as of a batch: all rows, then the end of time
+    if statement.emit.kind == "pull":  # as in a batch: all rows, then the end of time
         rows = tuple(row for event in events for row in as_step(event).rows)
         events = TestStream().add(rows).advance_watermark_to_infinity().events
     panes = statement.pipeline.run(TestStream(_before(statement, events)))
@@ -35,7 +35,7 @@ def run(statement: Compiled, script: TestStream) -> list[Pane]:
 
 
 def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
-    """The script as it goes into the pipeline."""
+    """The input script of the pipeline."""
     bundles = [as_step(event).rows for event in events]
     rows = [row for bundle in bundles for row in bundle]
     if not rows:
@@ -62,7 +62,7 @@ def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def _added(expression: Expression, table: pa.Table) -> list[Any]:
-    """A column of the rows under the name that the statement has for it, or one that is computed."""
+    """A column of the rows in the statement's spelling, or a computed one."""
     if expression.node.op != COLUMN and expression.name.lower() in map(str.lower, table.column_names):
         raise expression.error(
             f"the rows have a column {expression.name!r}, as this expression is called on the way; rename the column"
@@ -78,7 +78,7 @@ def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[
 
 
 def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
-    """The panes that HAVING keeps, with the SELECT list for values."""
+    """The panes that satisfy HAVING, with the SELECT list as values."""
     made: dict[int, Pane] = {}
     numbers = [at for at, pane in enumerate(panes) if pane.kind is not PaneKind.DROPPED]
     table = _table_of_panes([panes[at] for at in numbers])
@@ -95,7 +95,7 @@ def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
         values = {name: column[row] for name, column in shown.items()}
         key = {name: values.pop(name) for name in keys}
         change = panes[at].change
-        if statement.having is not None and change is not None:  # it may have left out the row before or after
+        if statement.having is not None and change is not None:  # the row before or after may be filtered out
             change = change.alone
         made[at] = attrs.evolve(panes[at], key=key, values=values, change=change)
     dropped = {at: _dropped(statement, pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
@@ -103,7 +103,7 @@ def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
 
 
 def _dropped(statement: Compiled, pane: Pane) -> Pane:
-    """A dropped row as it was, without what was computed."""
+    """A dropped row without computed columns."""
     computed = {expression.name for expression in statement.computed}
     names = {item.key: item.expression.name for item in statement.shown if item.key is not None}
     return attrs.evolve(

@@ -1,4 +1,4 @@
-"""The SELECT list: what is shown of panes, and under which names."""
+"""The SELECT list: expressions over panes, and their names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Shown:
     """An item of the SELECT list.
 
     Attributes:
-        expression: what is shown, over panes.
-        is_key: whether it is an expression under GROUP BY.
+        expression: the expression, over panes.
+        is_key: whether it is in GROUP BY.
     """
 
     expression: Expression
@@ -32,7 +32,7 @@ class Shown:
 
     @property
     def key(self) -> str | None:
-        """The key column that it shows; None: it is no key."""
+        """Its key column; None: not a key."""
         return self.expression.node.value[0] if self.is_key else None
 
 
@@ -89,9 +89,9 @@ def check_name(text: Text, name: Name, fix: str) -> None:
     """Check that what is emitted may have a column of this name.
 
     Raises:
-        SqlError: it has one of its own, or the name is reserved.
+        SqlError: the name is taken or reserved.
     """
     if name.text.lower() in _SHOWN_BESIDE:
         raise text.error(name.start, f"{name.text}: what comes out has a column of this name beside; {fix}")
     if is_reserved(name.text):
-        raise text.error(name.start, f"{name.text}: names that begin with {PREFIX!r} are beamish's own; {fix}")
+        raise text.error(name.start, f"{name.text}: names that begin with {PREFIX!r} are reserved; {fix}")

@@ -23,7 +23,7 @@ _BEGINS = re.compile(r"/\*|['\"`]")
 
 @attrs.frozen
 class Span:
-    """A part of a text: from the offset ``start`` to before ``end``."""
+    """A range of a text, end exclusive."""
 
     start: int
     end: int

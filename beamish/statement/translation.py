@@ -1,4 +1,4 @@
-"""Expressions as trees that run in process, made of what sqlglot read."""
+"""Translation of sqlglot's trees into trees that run in process."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
         ("UnixMillis", "UNIX_MILLIS", "this", "UNIX_MILLIS"),
     ]
 }
-"""sqlglot's class: the operation, its operands, and how a function is called (sqlglot reads several under one class)."""
+"""sqlglot's class: the operation, its operands, and the function names (sqlglot has one class for several)."""
 
 _FLAGS = frozenset(
     {
@@ -89,7 +89,7 @@ _FLAGS = frozenset(
         "bracket_notation",
     }
 )
-"""What sqlglot notes beside operands, and has the same meaning here whatever it says."""
+"""sqlglot's additional arguments that do not change the meaning here."""
 
 _TYPES: Mapping[str, str] = {
     "INT": "int", "BIGINT": "bigint", "DOUBLE": "double", "BOOLEAN": "boolean", "TEXT": "string", "VARCHAR": "string",

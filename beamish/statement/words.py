@@ -1,4 +1,4 @@
-"""What a statement will do, in words."""
+"""The explain text of a statement."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from beamish.statement.compile import Compiled
 
 
 def explained(statement: Compiled, pipeline: str) -> str:
-    """A statement in words.
+    """Explain a statement.
 
     Args:
         statement: the statement.
-        pipeline: its pipeline in words.
+        pipeline: the explain text of its pipeline.
     """
     return "\n".join([text_of(_before(statement)), pipeline, text_of(_after(statement))])
 

@@ -1,1 +1,1 @@
-"""Keyed tables: what a shard stores between two steps."""
+"""Keyed tables: the stored state of a shard."""

@@ -1,6 +1,6 @@
-"""Records of keys, one per key, in segments by a hash of the key: a step reads those of the keys that it touches.
+"""Records by key, in segments by a hash of the key: a step reads the segments of the keys that it touches.
 
-A record's index is its place among those in memory, and stays what it is for the step.
+A record's index is its position in memory, and is stable for the step.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ R = TypeVar("R", bound=Records)
 NOWHERE = -1
 """No record."""
 HASHED = 64
-"""Into so many parts keys are cut."""
+"""Number of hash buckets."""
 DUE = "due_us"
-"""The index's column of when something in a segment is due."""
+"""The index column with the due time of a segment."""
 
 
 def keyed_schema(keys: pa.Schema) -> pa.Schema:
@@ -35,12 +35,12 @@ def keyed_schema(keys: pa.Schema) -> pa.Schema:
 
 
 def cells_of_keys(keys: pa.Schema) -> pa.Schema:
-    """The cells of records of keys; without key columns one that is the same in all."""
+    """The cells of records of keys; without key columns a single constant one."""
     return keyed_schema(keys) if keys.names else pa.schema([("key", pa.int8())])
 
 
 def keyed_layout(name: str) -> Layout:
-    """How records of keys lie in a store under a name."""
+    """The layout of records of keys under a name."""
     return Layout(name, (DUE,))
 
 
@@ -59,19 +59,19 @@ def keyed_table(
 
 
 def parts_of_keys(keys: pa.Table) -> Ints:
-    """The part of each key (normalised), by the lower bits of its hash; the upper ones say its shard."""
+    """The bucket of each key (normalised), by the lower bits of its hash; the upper ones determine its shard."""
     hashes = hash_rows(keys.columns, keys.num_rows)
     return (hashes % np.uint64(HASHED)).astype(np.int64)
 
 
 class KeyedRecords(SegmentedRecords[R], Generic[R]):
-    """The records of a shard, those that a step has read.
+    """The loaded records of a shard.
 
     Args:
-        keys: the key columns; none: there is one record.
-        kind: what a record is.
+        keys: the key columns; empty: a single record.
+        kind: the class of records.
         store: the shard's.
-        name: before the entries of the records.
+        name: prefix of their entries.
 
     Raises:
         StateError: the index cannot be read.
@@ -83,11 +83,11 @@ class KeyedRecords(SegmentedRecords[R], Generic[R]):
 
     @property
     def next_due(self) -> int | None:
-        """The least of the entries ``due``; None: there is none."""
+        """The least of the entries ``due``, or None."""
         return min(self.segments.index[DUE].tolist(), default=None)
 
     def load_due(self, at: int) -> None:
-        """Read the segments in which something is due."""
+        """Load the segments with due records."""
         self.load_where(self.segments.index[DUE] <= at)
 
     def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
@@ -95,10 +95,10 @@ class KeyedRecords(SegmentedRecords[R], Generic[R]):
 
         Args:
             keys: key columns, normalised, n rows.
-            new: whether those that are not there begin.
+            new: whether to create missing ones.
 
         Returns:
-            int64[n], indices of records; NOWHERE: there is none.
+            int64[n], indices of records; NOWHERE: no record.
         """
         cells = self._cells(keys)
         by_key = factorize_rows(cells.columns, cells.num_rows)
@@ -132,15 +132,15 @@ class KeyedRecords(SegmentedRecords[R], Generic[R]):
         )
 
     def parts(self, at: Ints) -> Ints:
-        """The parts of the keys of records."""
+        """The buckets of the keys of records."""
         return parts_of_keys(self.records.cells.take(pa.array(at)))
 
     def save_due(self, kept: Callable[[R], Flags], due_us: Callable[[Columns], Ints]) -> None:
-        """Write what the step has changed.
+        """Write the changes of the step.
 
         Args:
-            kept: which records are kept, of those that are written.
-            due_us: when each of some records is due, of their columns.
+            kept: selects the records to keep among those written.
+            due_us: computes the due times of records from their columns.
         """
         self.write_back(
             lambda records: parts_of_keys(records.cells), kept, lambda columns, runs: {DUE: runs.least(due_us(columns))}

@@ -1,4 +1,4 @@
-"""The note of a shard: state format, identity, number of shards, each checked when the shard is opened."""
+"""The metadata of a shard: state format, identity, number of shards; checked when the shard is opened."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ FORMAT = 4
 _OLDER = 3
 """The earlier format that this version reads (older.py)."""
 NOTE_FORMAT = 1
-"""Of the notes of kinds other than windows."""
+"""The format of the metadata of kinds other than windows."""
 
 _KINDS: dict[str, tuple[str, Collection[str]]] = {}
-"""What kinds declare of themselves, by ``kind_entry``."""
+"""Declarations of kinds, by ``kind_entry``."""
 
 
 def kind_entry(entry: str, words: str, *, beside: Collection[str] = ()) -> str:
-    """Declare the entry that only the shards of a kind of stage keep; gives the entry.
+    """Declare the entry that identifies a kind of stage; returns the entry.
 
     Args:
         entry: its name. If it is a JSON object with ``clocks`` and ``dropped``, ``bm.inspect`` shows them.
-        words: what such a stage is.
+        words: a description of such a stage.
         beside: entries of other forms of the kind, which it compares itself.
     """
     _KINDS[entry] = words, beside
@@ -35,7 +35,7 @@ def kind_entry(entry: str, words: str, *, beside: Collection[str] = ()) -> str:
 
 
 def kind_entries() -> tuple[str, ...]:
-    """The entries that kinds of stages are known by."""
+    """The entries that identify kinds of stages."""
     return tuple(_KINDS)
 
 
@@ -43,7 +43,7 @@ def check_format(stored: int) -> None:
     """Check that this version can read a state of this format.
 
     Raises:
-        StateError: it cannot.
+        StateError: another format.
     """
     if stored not in (_OLDER, FORMAT):
         raise StateError(
@@ -53,46 +53,44 @@ def check_format(stored: int) -> None:
 
 
 def check_unnamed(store: Store) -> None:
-    """Check that a store does not hold several windowings.
+    """Check that a store has no named windowings.
 
     Raises:
-        StateError: it does.
+        StateError: it has.
     """
     stored = store.get(WINDOWINGS)
     if stored is not None:
         names = ", ".join(map(repr, json.loads(stored)))
         raise StateError(
-            f"the checkpoint has the windowings {names}, the pipeline has one without a name: their windows would be "
-            "forgotten; keep .window({...}), or start from a new checkpoint"
+            f"the checkpoint has the windowings {names}, the pipeline has one without a name: their windows would be lost; keep .window({...}), or start from a new checkpoint"
         )
 
 
 def check_new(store: Store, kind: str) -> None:
-    """Check that a store in which a stage begins is not of a stage of another kind, whose state it would not see.
+    """Check that the store of a new stage does not have the state of another kind of stage.
 
     Args:
         store: a shard's.
-        kind: the entry that the stage keeps (``kind_entry``).
+        kind: the entry of the stage's kind (``kind_entry``).
 
     Raises:
-        StateError: it is.
+        StateError: it has.
     """
     words, beside = _KINDS[kind]
     found = next((entry for entry in _KINDS if entry not in (kind, *beside) and store.get(entry)), None)
     if found is not None:
         raise StateError(
-            f"the checkpoint is of {_KINDS[found][0]}, and at its place the pipeline now has {words}: what it keeps would be forgotten; "
-            "keep the stage as it was, or start from a new checkpoint"
+            f"the checkpoint is of {_KINDS[found][0]}, and in its place the pipeline now has {words}: its state would be lost; keep the stage as it was, or start from a new checkpoint"
         )
 
 
 def read_json(store: Store, entry: str, holds: str) -> dict[str, Any] | None:
-    """What a shard notes about itself in JSON; None: it begins.
+    """Read a shard's metadata from JSON; None: a new shard.
 
     Args:
         store: the shard's.
-        entry: of the note (``kind_entry``).
-        holds: in words what the shard keeps.
+        entry: of the metadata (``kind_entry``).
+        holds: the shard's state in words.
 
     Raises:
         StateError: it was written by another kind of stage, or in another format.
@@ -125,26 +123,24 @@ def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str,
 
 
 def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
-    """Check that no suppress but the one of this name holds anything.
+    """Check that no other suppress has buffered updates.
 
     Args:
-        held: what the state says: the ``name`` of a suppress, and how many ``updates`` it holds.
-        name: of the suppress that the pipeline has; None: it has none.
+        held: the ``name`` of the stored suppress, and the number of its ``updates``.
+        name: of the pipeline's suppress; None: it has none.
 
     Raises:
-        StateError: another one does.
+        StateError: another one has.
     """
     if held is not None and held["name"] != name and held["updates"]:
         now = "none" if name is None else f"one called {name!r}"
         raise StateError(
-            f"the checkpoint's suppress {held['name']!r} holds {held['updates']} updates in this shard, the pipeline has "
-            f"{now}: they would be lost; run once with .suppress(bm.UntilTimeLimit(0, clock='event'), name={held['name']!r}), "
-            "which lets all of them through, or keep it"
+            f"the checkpoint's suppress {held['name']!r} has {held['updates']} buffered updates in this shard, the pipeline has {now}: they would be lost; run once with .suppress(bm.UntilTimeLimit(0, clock='event'), name={held['name']!r}), which emits all of them, or keep it"
         )
 
 
 def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., object]) -> Note:
-    """Declare metadata that is an entry of its own.
+    """Declare metadata in an entry of its own.
 
     Args:
         entry: its name.

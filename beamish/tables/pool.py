@@ -1,4 +1,4 @@
-"""Columns that rows are appended to and taken from, and stored columns under a prefix."""
+"""Append-only pools of columns, and stored columns under a prefix."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from beamish.kernels.buffers import cast
 
 
 def rows_without_columns(rows: int) -> pa.Table:
-    """A table of so many rows and no columns, as the keys of a pipeline without keys."""
+    """A table of this many rows and no columns, such as the keys of an unkeyed pipeline."""
     return pa.table({"": np.zeros(rows, np.int8)}).select([])
 
 
 def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table | None = None) -> pa.Table:
-    """The columns of a stored table under a prefix, in a schema that may have grown since it was stored, or have wider types.
+    """Extract the columns of a stored table under a prefix, into a schema that may have more columns or wider types.
 
     Args:
         table: the stored table.
-        prefix: what their names begin with there.
+        prefix: the prefix of their names.
         schema: their names without it, and types.
-        new: a table of one row, with the value of columns that were not stored; None: null.
+        new: a table of one row, with the value of missing columns; None: null.
     """
     columns = []
     for field in schema:
@@ -37,7 +37,7 @@ def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table
 
 
 class Pool:
-    """Arrow columns that entries are appended to and taken from."""
+    """An append-only pool of entries of Arrow columns."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -45,7 +45,7 @@ class Pool:
         self._entries = 0
 
     def append(self, table: pa.Table) -> NDArray[np.int64]:
-        """Append entries; gives where they are."""
+        """Append entries; returns their positions."""
         at = np.arange(self._entries, self._entries + table.num_rows, dtype=np.int64)
         if table.num_rows:
             self._tables.append(table)
@@ -53,7 +53,7 @@ class Pool:
         return at
 
     def take(self, at: NDArray[np.int64]) -> pa.Table:
-        """The entries ``at``; NO_ENTRY gives nulls."""
+        """The entries at these positions; null for NO_ENTRY."""
         if not self.schema.names:
             return rows_without_columns(len(at))
         if len(self._tables) > 1:

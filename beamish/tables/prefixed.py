@@ -1,4 +1,4 @@
-"""A part of a store, whose entries have a common prefix."""
+"""A store view with a common prefix."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from beamish.contract.store import Store
 
 
 def under(name: str | None, store: Store) -> Store:
-    """The part of a store that a windowing has; all of it, if the windowing has no name."""
+    """The view of a windowing; the whole store if it has no name."""
     return store if name is None else StoreUnder(name, store)
 
 
 class StoreUnder:
-    """The part of a store whose entries are under a name."""
+    """The entries of a store under a name."""
 
     def __init__(self, name: str, store: Store) -> None:
         self._name, self._store = name, store

@@ -1,4 +1,4 @@
-"""Records in memory: cells of users' types as an Arrow table, and beside them columns of numbers and flags."""
+"""Records in memory: cells of user types as an Arrow table, with columns of numbers and flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beamish.kernels.arrays import Flags, Ints
 
 @attrs.frozen(eq=False)
 class Records:
-    """n records. Subclasses say what their columns are.
+    """n records. Subclasses declare their columns.
 
     Attributes:
         cells: n rows.
@@ -23,37 +23,37 @@ class Records:
     """
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {}
-    """The dtype of each column, and its usual value."""
+    """The dtype and default of each column."""
 
     cells: pa.Table
     columns: dict[str, NDArray[Any]]
 
     @classmethod
     def none(cls, schema: pa.Schema) -> Self:
-        """No records."""
+        """An empty table of records."""
         return cls(schema.empty_table(), {name: np.empty(0, dtype) for name, (dtype, _) in cls.COLUMNS.items()})
 
     @classmethod
     def new(cls, cells: pa.Table, **columns: NDArray[Any]) -> Self:
-        """Records; a column that is not given has its usual value."""
+        """Records; omitted columns have their default value."""
         count = cells.num_rows
         usual = {name: np.full(count, value, dtype) for name, (dtype, value) in cls.COLUMNS.items()}
         return cls(cells, usual | columns)
 
     @classmethod
     def of_stored(cls, stored: pa.Table) -> Self:
-        """From what ``stored`` gave."""
+        """Decode ``stored``."""
         columns = {name: np.array(stored[name].to_numpy(), dtype=dtype) for name, (dtype, _) in cls.COLUMNS.items()}
         return cls(stored.drop_columns(list(cls.COLUMNS)), columns)
 
     def stored(self) -> pa.Table:
-        """As one table."""
+        """Encode as one table."""
         names = [*self.cells.schema.names, *self.columns]
         return pa.table([*self.cells.columns, *map(pa.array, self.columns.values())], names=names)
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """Several as one."""
+        """Concatenate."""
         if len(parts) == 1:
             return parts[0]
         cells = pa.concat_tables([part.cells for part in parts]).combine_chunks()
@@ -66,7 +66,7 @@ class Records:
         return self.columns[name]
 
     def take(self, at: Ints | Flags) -> Self:
-        """Some of them, by indices or flags."""
+        """A subset, by indices or flags."""
         at = np.flatnonzero(at) if at.dtype == bool else at
         if len(at) == len(self) and bool((at == np.arange(len(self))).all()):
             return self
@@ -77,11 +77,11 @@ class Records:
         )
 
     def with_columns(self, **columns: NDArray[Any]) -> Self:
-        """The same with other entries in some columns."""
+        """A copy with replaced columns."""
         return attrs.evolve(self, columns=self.columns | columns)
 
     def named(self, prefix: str) -> list[pa.Array]:
-        """The cells' columns whose names begin so."""
+        """The cell columns with a prefix."""
         return [self.cells[name].combine_chunks() for name in self.cells.schema.names if name.startswith(prefix)]
 
     @property

@@ -1,12 +1,11 @@
-"""Values that show that they are whole, in their place, and those that were written last.
+"""Sealed values: checksums that detect damaged, misplaced and outdated entries.
 
-Behind each value that is written stands a seal: a mark, and a checksum of the value, of its name, of its shard, and of a word that each
-shard draws when it begins. A value is looked at only when its seal is right. So one that was damaged or cut short is refused before
-anything tries to read it, and so is a whole one of another entry, shard or query. The checksums of all entries are noted too
-(``spark/operator/notes.py``), so that one of an earlier batch is refused, and one that was lost.
+Each stored value is followed by a seal: a mark, and a checksum of the value, its name, its shard, and a random word of the shard.
+A value is decoded only if its seal is valid. So a damaged or truncated value is rejected before it is decoded, and so is an
+intact one of another entry, shard or query. The checksums of all entries are stored too (``spark/operator/notes.py``), so that
+outdated and lost entries are detected.
 
-A shard that was begun before there were seals has none, and one of before checksums were noted has no such note; their values are taken
-as they are.
+Shards older than seals or checksums lack them; their values are not checked.
 """
 
 from __future__ import annotations
@@ -25,38 +24,38 @@ _LENGTH = len(_MARK) + 4
 
 
 def new_word() -> str:
-    """The word of a shard that begins."""
+    """The random word of a new shard."""
     return secrets.token_hex(8)
 
 
 def seal(value: bytes, shard: int, name: str, word: str = "") -> bytes:
-    """A value with its seal."""
+    """Seal a value."""
     return b"".join((value, _MARK, _checksum(value, shard, name, word)))
 
 
 def unseal(sealed: bytes, shard: int, name: str, word: str = "") -> bytes:
-    """The value without its seal, which was found right.
+    """The value without its seal, which is verified.
 
     Raises:
-        StateError: it is not: the value is not what was written under this name.
+        StateError: the seal is invalid.
     """
     value = sealed[:-_LENGTH]
     if sealed[-_LENGTH:] != _MARK + _checksum(value, shard, name, word):
-        why = "its checksum is wrong: it was damaged, cut short, or is of another entry, shard or query"
+        why = "its checksum is wrong: it was damaged, truncated, or belongs to another entry, shard or query"
         raise not_as_written(shard, name, why)
     return value
 
 
 def check_last(sealed: bytes | None, shard: int, name: str, sums: Mapping[str, int]) -> None:
-    """Check that a sealed value, or that there is none (None), is what was last written.
+    """Check a sealed value, or an absent one (None), against the stored checksums.
 
     Args:
-        sealed: the value, whose seal is right.
+        sealed: the value, whose seal is valid.
         shard, name: of the entry.
-        sums: the noted checksums.
+        sums: the stored checksums.
 
     Raises:
-        StateError: it is not.
+        StateError: it is not the last written value.
     """
     there = None if sealed is None else _sum_of(sealed)
     if there != sums.get(name):
@@ -64,7 +63,7 @@ def check_last(sealed: bytes | None, shard: int, name: str, sums: Mapping[str, i
 
 
 def not_as_written(shard: int, name: str, why: str) -> StateError:
-    """The error of an entry that is not what was written."""
+    """The error of an invalid entry."""
     return StateError(
         f"the state store's entry {name!r} of shard {shard} is not what was written ({why}): "
         "restore the checkpoint from a copy, or start from a new one"
@@ -76,7 +75,7 @@ def _sum_of(sealed: bytes) -> int:
 
 
 def is_sealed(value: bytes) -> bool:
-    """Whether there is a seal, right or wrong."""
+    """Whether there is a seal, valid or not."""
     return value[-_LENGTH:-4] == _MARK
 
 
@@ -86,13 +85,13 @@ def _checksum(value: bytes, shard: int, name: str, word: str) -> bytes:
 
 @attrs.frozen(eq=False)
 class SealedStore:
-    """A store whose values are sealed.
+    """A store with sealed values.
 
     Attributes:
-        store: where they are.
-        shard: whose they are.
-        word: the shard's; None: it was begun before there were seals.
-        sums: the checksum of each entry, kept up to date; None: the shard was begun before they were noted.
+        store: the store.
+        shard: the shard's id.
+        word: the shard's; None: older than seals.
+        sums: the checksum of each entry, kept up to date; None: older than checksums.
     """
 
     store: Store

@@ -1,4 +1,4 @@
-"""How windows are cut into segments: spans of window ends, or hashes of keys."""
+"""Partitioning of windows into segments: by spans of window ends, or by hashes of keys."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _HASHED_SEGMENTS = 64
 
 
 _FIRST_HASHED = -(2**62)
-"""The number of the first segment of windows that end at the end of time."""
+"""Number of the first segment of windows without an end."""
 
 
 @attrs.frozen
 class SegmentPolicy:
-    """How windows are cut into segments; it may differ from step to step and changes nothing in what comes out.
+    """The segment policy of windows; it may change from step to step and does not affect the output.
 
     Attributes:
-        few_segments: this number of segments is never too great.
-        few_windows: with more segments than that, spans get longer where segments hold fewer windows on average.
-        many_windows: spans get shorter where segments hold more windows on average.
+        few_segments: this number of segments is always acceptable.
+        few_windows: with more segments, spans get longer if segments have fewer windows than this on average.
+        many_windows: spans get shorter if segments have more windows than this on average.
         shortest_us, longest_us: bounds of a span, in microseconds.
-        unknown_period_us: the least span where the window option does not say how far apart windows end.
-        most_segments: the least span is such that allowed lateness has no more segments than that.
-        shortest_rows, periods: of windows counted by key a span of full ones is at least so many rows and periods long.
+        unknown_period_us: the least span if the window option has no known period.
+        most_segments: maximum number of segments within the allowed lateness.
+        shortest_rows, periods: for count windows by key, the least span of full ones in rows and in periods.
     """
 
     few_segments: int = 16
@@ -42,12 +42,12 @@ class SegmentPolicy:
     periods: int = 32
 
     def least_span_us(self, period_us: int | None, lateness: int, *, counts_rows: bool) -> int:
-        """The first span of a pipeline, and the least.
+        """The initial span of a pipeline, which is also the minimum.
 
         Args:
-            period_us: how far apart windows end, microseconds, or rows; None: unknown.
+            period_us: the distance of window ends, microseconds, or rows; None: unknown.
             lateness: the allowed lateness, microseconds, or rows.
-            counts_rows: whether both are numbers of rows.
+            counts_rows: whether both are in rows.
         """
         period = period_us or self.unknown_period_us
         if counts_rows:
@@ -55,11 +55,11 @@ class SegmentPolicy:
         return min(max(period, self.shortest_us, lateness // self.most_segments), self.longest_us)
 
     def next_span_us(self, least_us: int, span_us: int, segments: int, windows: int) -> int:
-        """The span for the next step: longer where segments hold few windows, shorter where they hold many.
+        """The span for the next step: longer if segments have few windows, shorter if many.
 
         Args:
-            least_us: the least that it may be, microseconds.
-            span_us: the span now.
+            least_us: the minimum, microseconds.
+            span_us: the current span.
             segments: number of segments.
             windows: number of windows in them.
         """
@@ -76,13 +76,13 @@ DEFAULT_POLICY = SegmentPolicy()
 def segment_numbers(
     span_us: int, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The segment of each window, by its end, or by its key if it ends at the end of time.
+    """The segment of each window, by its end, or by its key if it has no end.
 
     Args:
-        span_us: how long a span of ends a segment holds, microseconds.
+        span_us: the span of ends in a segment, microseconds.
         end_us: int64, one per window, microseconds since the epoch.
         keys: the pool of keys.
-        key_at: int64, one per window: where its key is in the pool.
+        key_at: int64, one per window: the position of its key in the pool.
 
     Returns:
         int64, one per window: the number of its segment.

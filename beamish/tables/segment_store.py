@@ -1,12 +1,13 @@
-"""Rows in segments: tables of Arrow bytes, and an index that says what is in which, so that a step reads only those it needs.
+"""Rows in segments: Arrow tables as bytes with an index, so that a step reads only the segments it needs.
 
-index       JSON about all of them, and one entry per segment
+index       metadata as JSON, and one entry per segment
 s<number>   a segment: a table
-<letter><number>    companions of a segment's rows (``Layout.companion``): a table with the column ``owner``, the row's place in the segment
+<letter><number>    companions of a segment's rows (``Layout.companion``): a table with the column ``owner``, the row's position
+in the segment
 
 columns of the index (one entry per segment, int64):
-    segment, rows    its number, and how many rows it has; what the latter is called says the layout
-    the rest         what its owner wants to know of it without reading it
+    segment, rows    its number, and its number of rows, under the layout's name
+    the rest         facts for its owner, available without reading it
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from beamish.tables.stored_tables import entry_bytes, naming_entry, read_entry, 
 
 
 class SegmentStore:
-    """Segments in a store.
+    """The segments in a store.
 
     Args:
         store: the shard's.
-        layout: how they lie in it.
+        layout: their layout.
 
     Attributes:
-        about: notes about all of them, in terms of JSON.
+        about: metadata, as JSON.
         index: the index's columns.
         is_new: whether there was no index.
 
@@ -65,11 +66,11 @@ class SegmentStore:
         return int(self.index[self.layout.rows].sum())
 
     def numbers(self, wanted: Flags) -> list[int]:
-        """The numbers of segments, of flags for the entries of the index."""
+        """Segment numbers, from flags per index entry."""
         return self.index["segment"][wanted].tolist()  # type: ignore[no-any-return]
 
     def known(self, numbers: Iterable[int]) -> list[int]:
-        """Those of the numbers that there are segments of."""
+        """The existing ones among segment numbers."""
         stored = set(self.index["segment"].tolist())
         return [number for number in numbers if number in stored]
 
@@ -77,7 +78,7 @@ class SegmentStore:
         """The rows of a segment.
 
         Raises:
-            StateError: it is not there, or cannot be read.
+            StateError: it is missing or damaged.
         """
         return read_entry(self.store, self.layout.entry(number))
 
@@ -85,7 +86,7 @@ class SegmentStore:
         """The companions of a segment's rows; None: there are none.
 
         Raises:
-            StateError: it is not there, or cannot be read.
+            StateError: it is missing or damaged.
         """
         if number not in self._flagged:
             return None
@@ -98,13 +99,13 @@ class SegmentStore:
     def write(
         self, number: int, rows: pa.Table, columns: Mapping[str, int], companions: pa.Table | None = None
     ) -> None:
-        """Write a segment in place of what it was; without rows it goes.
+        """Replace a segment; without rows it is deleted.
 
         Args:
             number: the segment's.
             rows: its rows.
-            columns: the further columns of its index entry.
-            companions: their companions; None: none has any.
+            columns: the additional columns of its index entry.
+            companions: their companions; None: none.
         """
         if not rows.num_rows:
             self.remove(self.index["segment"] == number)
@@ -114,7 +115,7 @@ class SegmentStore:
         self.relist([number], {name: np.array([value]) for name, value in entry.items()}, [companions is not None])
 
     def put(self, number: int, rows: pa.Table, companions: pa.Table | None) -> None:
-        """Write the entries of a segment; the index is to be told."""
+        """Write the entries of a segment; the index must be updated after it."""
         write_entry(self.store, self.layout.entry(number), rows)
         if companions is not None:
             write_entry(self.store, self._companion_entry(number), companions)
@@ -122,12 +123,12 @@ class SegmentStore:
             self.store.remove(self._companion_entry(number))
 
     def relist(self, numbers: Sequence[int] | Ints, entries: Mapping[str, Ints], companions: Sequence[bool]) -> None:
-        """Replace the index entries of changed segments; the new ones come last.
+        """Replace the index entries of changed segments; new ones are appended.
 
         Args:
             numbers: the changed segments.
             entries: the index columns of those that still exist.
-            companions: whether each of these has some.
+            companions: whether each of these has companions.
         """
         other = ~np.isin(self.index["segment"], numbers)
         new = dict(entries)
@@ -136,7 +137,7 @@ class SegmentStore:
         self._set_index({name: np.concatenate([column[other], new[name]]) for name, column in self.index.items()})
 
     def remove(self, gone: Flags) -> None:
-        """Remove segments without reading them, of flags for the entries of the index."""
+        """Delete segments without reading them, by flags per index entry."""
         for number in self.numbers(gone):
             self.store.remove(self.layout.entry(number))
             if number in self._flagged:
@@ -144,7 +145,7 @@ class SegmentStore:
         self._set_index({name: column[~gone] for name, column in self.index.items()})
 
     def save(self) -> None:
-        """Write the index, if it is another than before."""
+        """Write the index, if it has changed."""
         if self._stored is None and not len(self.index["segment"]) and not self.layout.has_metadata:
             return
         table = pa.table(self.index).replace_schema_metadata({"beamish": json.dumps(self.about)})

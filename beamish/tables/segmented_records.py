@@ -124,7 +124,7 @@ class SegmentedRecords(Segmented[RecordRows[R]], Generic[R]):
         self.save(NO_WATERMARK_US)
 
     def save(self, watermark_us: int) -> None:
-        """Write what the step has changed; subclasses drop what has expired at the watermark."""
+        """Write the changes of the step; subclasses drop what has expired at the watermark."""
         raise NotImplementedError
 
     def touch(self, at: Ints) -> None:

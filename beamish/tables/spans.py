@@ -1,7 +1,7 @@
-"""How a line of time is cut into segments: short spans where much lies, long ones where there is little.
+"""Adaptive time spans for segments: short where there are many rows, long where there are few.
 
-A segment's number is where its span begins, microseconds since the epoch. Spans that are there stay as they are; how long
-those after them are follows from what the last ones came to hold, so nothing is ever cut anew.
+A segment's number is the start of its span, microseconds since the epoch. Existing spans never change; the length of later ones
+depends on the size of the last ones, so nothing is ever repartitioned.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from beamish.durations import LONGEST_US
 from beamish.kernels.arrays import Ints
 
 _BEGIN_US = -(2**60)
-"""Before every time."""
+"""Before all times."""
 _SHORTEST_US, _LONGEST_US = 1_000, 10 * 365 * 86_400_000_000
 
 
 @attrs.frozen
 class SpanPolicy:
-    """How many rows a span should hold; it may differ from step to step and changes nothing in what comes out.
+    """The target size of spans; it may change from step to step and does not affect the output.
 
     Attributes:
-        rows: about as many.
-        first_us: how long the first span is, microseconds.
-        few_spans: this number of spans is never too great.
+        rows: approximate number of rows.
+        first_us: length of the first span, microseconds.
+        few_spans: this number of spans is always acceptable.
     """
 
     rows: int = 8_192
@@ -36,11 +36,11 @@ class SpanPolicy:
 
 @attrs.define(eq=False)
 class Spans:
-    """How time is cut.
+    """The spans of a table.
 
     Attributes:
-        policy: how many rows a span should hold.
-        since_us, span_us: from when on spans are how long, microseconds; the first from the beginning of time.
+        policy: the target size.
+        since_us, span_us: the starts of ranges with equal spans, and these spans, microseconds; the first from the beginning of time.
     """
 
     policy: SpanPolicy
@@ -49,12 +49,12 @@ class Spans:
 
     @classmethod
     def of(cls, policy: SpanPolicy, stored: Any) -> Spans:
-        """From what ``about`` gave, or new ones."""
+        """From the result of ``about``, or new ones."""
         return cls(policy, *([[_BEGIN_US], [policy.first_us]] if stored is None else [list(part) for part in stored]))
 
     @property
     def about(self) -> list[list[int]]:
-        """In terms of JSON."""
+        """As JSON."""
         return [self.since_us, self.span_us]
 
     def number(self, time_us: Ints) -> Ints:
@@ -65,11 +65,11 @@ class Spans:
         return numbers
 
     def adapt(self, new_us: Ints, numbers: Ints, rows: Ints) -> None:
-        """Choose how long the next spans are.
+        """Choose the length of the next spans.
 
         Args:
-            new_us: int64, microseconds: times of rows that are to be stored.
-            numbers, rows: int64, one per stored segment: its number, and how many rows it has.
+            new_us: int64, microseconds: times of rows to be stored.
+            numbers, rows: int64, one per stored segment: its number, and its number of rows.
         """
         last_us = self.span_us[-1]
         end_us = int(numbers.max()) + last_us if len(numbers) else _BEGIN_US

@@ -1,10 +1,10 @@
-"""The tables of the store: Arrow tables as bytes, each an entry under a name. Nothing is pickled.
+"""Stored tables: Arrow tables as bytes, each an entry under a name. Nothing is pickled.
 
-index       what the segments hold (kinds/window/segments.py)
+index       the contents of segments (kinds/window/segments.py)
 s<number>   a segment: windows (kinds/window/segments.py)
 i<number>   the inherited panes of a segment's windows (the same)
-takes       the columns that the stage takes, as JSON (contract/input_schemas.py)
-about       what the stage is, as JSON (description.py); the runner on Spark keeps it
+takes       the columns of the stage's inputs, as JSON (contract/input_schemas.py)
+about       the stage's description, as JSON (description.py), stored by the Spark runner
 windowings  the names of several windowings, as JSON (kinds/window/windowings.py); each has its entries under its name: name/s1
 """
 
@@ -20,7 +20,7 @@ from beamish.errors import StateError, cause, said
 from beamish.kernels.ipc import from_bytes, to_bytes
 
 INDEX, WINDOWINGS = "index", "windowings"
-"""The names of the entries that are there once per store."""
+"""The names of entries that occur once per store."""
 
 
 def segment_name(number: int) -> str:
@@ -29,10 +29,10 @@ def segment_name(number: int) -> str:
 
 
 def read_entry(store: Store, name: str) -> pa.Table:
-    """Read an entry that must be there.
+    """Read a required entry.
 
     Raises:
-        StateError: it is not, or its bytes are not what was written.
+        StateError: it is missing or damaged.
     """
     stored = store.get(name)
     if stored is None:
@@ -43,10 +43,10 @@ def read_entry(store: Store, name: str) -> pa.Table:
 
 
 def table_of(name: str, stored: bytes) -> pa.Table:
-    """The table in an entry's bytes.
+    """Decode an entry.
 
     Raises:
-        StateError: they are not what was written.
+        StateError: the entry is damaged.
     """
     with naming_entry(name):
         table = from_bytes(stored)
@@ -56,7 +56,7 @@ def table_of(name: str, stored: bytes) -> pa.Table:
 
 @contextmanager
 def naming_entry(name: str) -> Iterator[None]:
-    """Name the entry in what is raised inside, since it is not what was written."""
+    """Name the entry in errors raised inside, since it is damaged."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
@@ -72,5 +72,5 @@ def write_entry(store: Store, name: str, table: pa.Table) -> None:
 
 
 def entry_bytes(table: pa.Table) -> bytes:
-    """A table as an entry's bytes."""
+    """Encode an entry."""
     return to_bytes(table.combine_chunks(), compression="lz4")

@@ -1,6 +1,6 @@
-"""Records with a time, cut into segments by it.
+"""Records with a time, in segments by time.
 
-columns of the index beside segment and rows: ``start_us``, ``end_us``, the least and the greatest time, microseconds.
+columns of the index besides segment and rows: ``start_us``, ``end_us``, the least and the greatest time, microseconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TimedRecords(SegmentedRecords[T]):
     Args:
         segments: the stored segments.
         none: an empty table of these records.
-        policy: how they are cut into segments.
+        policy: how they are partitioned into segments.
     """
 
     def __init__(self, segments: SegmentStore, none: T, policy: SpanPolicy) -> None:
@@ -53,7 +53,7 @@ class TimedRecords(SegmentedRecords[T]):
         self._spans = Spans.of(policy, self.segments.about.get("spans"))
 
     def between(self, since_us: int, until_us: int) -> Ints:
-        """Read records at times from one to another, both included; gives their indices in memory."""
+        """Load records in a range of times, bounds included; returns their indices in memory."""
         index = self.segments.index
         self.load_where((index["end_us"] >= since_us) & (index["start_us"] <= until_us))
         time_us = self.records.time_us
@@ -66,17 +66,17 @@ class TimedRecords(SegmentedRecords[T]):
         return self.records.take(at)
 
     def forget(self, below_us: int) -> None:
-        """Forget records at times below one, as far as they make up segments."""
+        """Drop segments whose records are all at times below this one."""
         self.drop(self.segments.index["end_us"] < below_us)
 
     @property
     def first_us(self) -> int | None:
-        """The time of the earliest; None: there is none."""
+        """The earliest time; None: there are no records."""
         return min(self.segments.index["start_us"].tolist(), default=None)
 
     @property
     def first_segment_us(self) -> int | None:
-        """The time after which the first segment has no record; None: there is none."""
+        """The latest time in the first segment, or None."""
         return min(self.segments.index["end_us"].tolist(), default=None)
 
     def save(self, watermark_us: int = NO_WATERMARK_US) -> None:
@@ -98,10 +98,10 @@ def timed_table(name: str, none: T, key: Iterable[str], policy: SpanPolicy = _PO
     """Declare a table of such records.
 
     Args:
-        name: before its entries in a shard's store.
+        name: prefix of its entries in a shard's store.
         none: an empty table of its records.
         key: names of the cells that records are partitioned by.
-        policy: how it is cut into segments.
+        policy: how it is partitioned into segments.
     """
     layout = Layout(name, ("start_us", "end_us"))
     return record_table(layout, none, key, lambda store: TimedRecords(SegmentStore(store, layout), none, policy))

@@ -1,6 +1,6 @@
 """Working tables: the rows of a step as numpy columns, with Arrow values in pools.
 
-A row points at its entries in the pools: a change appends an entry and moves the pointer.
+A row refers to its entries in the pools: a change appends an entry and updates the reference.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WorkingTable(Rows):
     Args:
         stored: the stored columns.
         working: columns that are not stored, besides those of ``segmented.py``.
-        pools: by prefix of their stored columns: the column that points into the pool, and the pool.
+        pools: by prefix of their stored columns: the column with positions in the pool, and the pool.
 
     Attributes:
         columns: by name, one value per row.
@@ -56,7 +56,7 @@ class WorkingTable(Rows):
         return self.columns[column]
 
     def append(self, rows: int, columns: Mapping[str, Any]) -> Ints:
-        """Append rows; columns that are not given have their initial value. Returns their indices."""
+        """Append rows; omitted columns have their initial value. Returns their indices."""
         first = len(self)
         if rows:
             new = new_columns({name: column for name, column in self._declared.items() if name not in columns}, rows)
@@ -74,7 +74,7 @@ class WorkingTable(Rows):
         return self.append(stored.num_rows, columns)
 
     def given(self, stored: pa.Table) -> Columns:
-        """Columns of stored rows that are set instead of read."""
+        """Columns of stored rows that are computed instead of read."""
         return {}
 
     def new_entry(self, prefix: str) -> pa.Table | None:
@@ -141,7 +141,7 @@ class Companions:
         return out
 
     def stored(self, at: Ints, rows: int) -> pa.Table | None:
-        """The companions of ``at`` in their stored form, owners as places in ``at``; ``rows``: the number of rows of the table."""
+        """The companions of ``at`` in their stored form, owners as positions in ``at``; ``rows``: the number of rows of the table."""
         if not len(self.columns["owner"]):
             return None
         mine = np.isin(self.columns["owner"], at)
@@ -155,7 +155,7 @@ class Companions:
         return pa.table({**stored, **{self._prefix + name: values[name] for name in values.schema.names}})
 
     def read(self, stored: pa.Table, at: Ints) -> None:
-        """Append stored companions, whose owners are places in ``at``."""
+        """Append stored companions, whose owners are positions in ``at``."""
         columns = {name: np.array(stored[name].to_numpy(), dtype) for name, (dtype, _) in self._declared.items()}
         owner = at[stored["owner"].to_numpy()]
         values_at = self._pool.append(columns_under(stored, self._prefix, self._pool.schema))

@@ -1,14 +1,13 @@
 """Changes of keys in SQLite, in memory or in a file: the rows of a ``VersionedTable``.
 
-``changes`` has a row for each (key, time) that counts: a value, or null for a delete. A change ends what was before it, so
-ends are not stored: a version ends where its key's next change is. The primary key finds a key's change at a time, and the
-index by time finds all whose time has come to end others: each is looked at once, when its time is to be forgotten.
-``facts`` has whole numbers by name, which are the table's to know.
+``changes`` has a row per (key, time): a value, or null for a delete. Ends are not stored: a version ends at its key's next
+change. The primary key finds a key's change at a time, and the index by time finds expired changes: each is visited once, when
+its time expires. ``facts`` has integers by name, defined by the table.
 
-Times are int64 microseconds since the epoch; keys are as ``kernels.plain_keys`` stores them; values are the caller's bytes.
+Times are int64 microseconds since the epoch; keys are encoded by ``plain_keys``; values are the caller's bytes.
 
-A write is committed when the call returns. In a file (a write-ahead log, ``synchronous=NORMAL``) it outlives the process;
-what the machine loses when its power fails are whole transactions, the last ones. Nobody else can open the file meanwhile.
+A write is committed when the call returns. In a file (write-ahead log, ``synchronous=NORMAL``) it survives the process; after a
+power failure the last transactions may be missing, as a whole. The file is locked against other processes.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from beamish.versioned_table.plain_keys import StoredKey
 Error = sqlite3.Error
 
 _APPLICATION, _FORMAT = 0x6265_616D, 1
-"""What the head of a file says: whose it is ("beam"), and how it is to be read."""
+"""The file header: the application ("beam"), and the format."""
 
 _LOG_PAGES = 10_000
-"""How long the log beside the file becomes, in pages of 4 kB: the longer, the fewer times a page is written to the file."""
+"""Length of the write-ahead log, in pages of 4 kB: the longer, the fewer times a page is written to the file."""
 
 _SCHEMA = (
     """CREATE TABLE changes (
@@ -64,19 +63,19 @@ _FORGET = (
 )
 
 Change: TypeAlias = tuple[StoredKey, int, bytes | None, bytes | None]
-"""Stored key, time (microseconds), the key as written where that is not the stored one, value or None for a delete."""
+"""Stored key, time (microseconds), the key as written if that differs, value or None for a delete."""
 Found: TypeAlias = tuple[bytes | None, int, int | None]
-"""Value (None: a delete), time, and time of the key's next change (None: it is the latest), in microseconds."""
+"""Value (None: a delete), time, and time of the key's next change (None: the latest), in microseconds."""
 
 
 class ChangeStore:
     """An open store.
 
     Args:
-        path: the file, which is made if it is not there; None: in memory.
+        path: the file, created if it does not exist; None: in memory.
 
     Raises:
-        StateError: the file is in use, is no table of this format, or cannot be opened.
+        StateError: the file is in use, is not a table of this format, or cannot be opened.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -96,38 +95,38 @@ class ChangeStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is written within is written, or nothing."""
+        """A transaction."""
         self._execute("BEGIN IMMEDIATE")
         try:
             yield
             self._execute("COMMIT")
         except BaseException:
-            self._connection.rollback()  # which does nothing where SQLite has done it
+            self._connection.rollback()  # does nothing if SQLite has rolled back already
             raise
 
     def facts(self) -> dict[str, int]:
-        """The numbers by their names."""
+        """Read the facts."""
         return dict(self._execute("SELECT name, value FROM facts"))
 
     def note(self, **facts: int) -> None:
-        """Write numbers by their names."""
+        """Write facts."""
         self._execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
 
     def put(self, change: Change) -> None:
-        """Write a change, in place of one of the same key and time."""
+        """Write a change, replacing one with the same key and time."""
         self._execute(_PUT, change)
 
     def put_all(self, changes: Iterable[Change]) -> None:
-        """Write changes one after the other."""
+        """Write changes in order."""
         self._execute_many(_PUT, changes)
 
     def last_us(self, without: int) -> int:
-        """The greatest time of a change; ``without`` any."""
+        """The greatest time of a change, or ``without``."""
         (last_us,) = self._execute("SELECT coalesce(max(at_us), ?) FROM changes", (without,)).fetchone()
         return int(last_us)
 
     def next_us(self, key: StoredKey, at_us: int) -> int | None:
-        """The time of the key's first change after ``at_us``; None if there is none."""
+        """The time of the key's first change after ``at_us``, or None."""
         next_us: int | None = self._execute(_NEXT, (key, at_us)).fetchone()[0]
         return next_us
 
@@ -137,12 +136,12 @@ class ChangeStore:
         return found
 
     def at(self, key: StoredKey, at_us: int) -> Found | None:
-        """The key's latest change at ``at_us`` or before."""
+        """The key's latest change at or before ``at_us``."""
         found: Found | None = self._execute(_AT, (key, at_us)).fetchone()
         return found
 
     def between(self, key: StoredKey, since_us: int, until_us: int) -> list[tuple[bytes | None, int]]:
-        """The key's changes from the latest at ``since_us`` or before, to the first after ``until_us``, by time.
+        """The key's changes from the latest at or before ``since_us`` to the first after ``until_us``, by time.
 
         Returns:
             value (None: a delete) and time of each.
@@ -153,23 +152,23 @@ class ChangeStore:
         """The versions of all keys that are valid at any instant of [since, until].
 
         Returns:
-            stored key, key as written, value, begin and end (None: still valid) of each; keys together, each by time.
+            stored key, key as written, value, begin and end (None: still valid) of each; grouped by key, each by time.
         """
         return self._execute(_OF_ALL, (since_us, until_us)).fetchall()
 
     def forget(self, since_us: int, until_us: int) -> None:
-        """Forget what changes within [since, until) have ended, and those of them that are deletes.
+        """Delete versions that ended within [since, until), and deletes among the changes that ended them.
 
-        Once [.., since) is forgotten and nothing more is written there, nothing can tell that of a time >= until.
+        If [.., since) has expired and nothing is written there any more, this is not observable at a time >= until.
         """
         self._execute(_FORGET, (since_us, until_us))
 
 
 def _set_up(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Take the file for this process alone, make it a table if it is new, and set how it is written.
+    """Lock the file for this process, create the table if it is new, and configure writes.
 
     Raises:
-        StateError: as ``ChangeStore``.
+        StateError: as for ``ChangeStore``.
     """
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -195,8 +194,7 @@ def _make_or_check(connection: sqlite3.Connection, path: Path | None) -> None:
         )
     if application != _APPLICATION and (application or found or is_used):
         raise StateError(
-            f"VersionedTable(path={printable(str(path))}): the file is a SQLite database of something else, no versioned table; "
-            "give another path"
+            f"VersionedTable(path={printable(str(path))}): the file is another SQLite database, not a versioned table; give another path"
         )
     if application != _APPLICATION:
         for statement in _SCHEMA:
@@ -208,5 +206,5 @@ def _cannot_open(path: Path | None, error: Error) -> StateError:
     if "locked" in str(error):
         return StateError(f"{where}: the file is in use; a table is open once at a time: close() the other one first")
     if "not a database" in str(error):
-        return StateError(f"{where}: the file is no versioned table; give another path")
-    return StateError(f"{where}: cannot be opened ({error}); the folder must be there, and the file may be written to")
+        return StateError(f"{where}: the file is not a versioned table; give another path")
+    return StateError(f"{where}: cannot be opened ({error}); the folder must exist, and the file must be writable")

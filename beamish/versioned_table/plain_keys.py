@@ -1,11 +1,10 @@
-"""Plain values as keys of a SQLite table: keys that Python finds equal are stored equal, all others differ.
+"""Plain values as keys of a SQLite table: keys equal in Python are stored equal, all others differ.
 
 ``1``, ``1.0``, ``True`` and ``Decimal("1.0")`` are one key, and so are ``0.0`` and ``-0.0``, and aware datetimes of one
-instant; tuples and frozensets are equal if their items are. Where Python's equality is none, the stored one is: all NaN
-are one key, and two instants are two keys though they share a wall clock at the end of summer time.
+instant; tuples and frozensets are equal if their items are. Unlike in Python, all NaN are one key, and two instants are two keys
+even if they share a wall clock at the end of summer time.
 
-Texts, ints and floats are stored as SQLite's own, which tell a text from a number and compare numbers by value; all else
-as the codec's bytes of a value that stands for all its equals.
+Texts, ints and floats are stored natively, so that SQLite compares numbers by value; others as the codec's bytes of a canonical value.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ ALLOWED = "str, int, bool, float, bytes, Decimal, date, datetime, timedelta, and
 StoredKey: TypeAlias = str | int | float | bytes
 
 _MOST_DIGITS = 400
-"""Whole numbers of more digits are compared as Decimals: some of these are too long to be written out. No float has as many."""
+"""Integers with more digits are compared as Decimals: some of these are too long to be written out. No float has as many."""
 _TOO_LONG = 10**_MOST_DIGITS
 
 
 def stored_key(key: Any) -> StoredKey:
-    """What a key is stored and found by; the key itself, where it can be.
+    """The stored form of a key; the key itself, if possible.
 
     Raises:
-        TypeError: it is, or holds, something else than ``ALLOWED``.
+        TypeError: it is, or contains, something other than ``ALLOWED``.
     """
     kind = type(key)
     if kind is str and key.isascii():
@@ -52,7 +51,7 @@ def stored_key(key: Any) -> StoredKey:
 
 
 def key_as_written(key: Any, stored: StoredKey) -> bytes | None:
-    """What must be kept besides, to give the key back as it was written: None if nothing."""
+    """Additional data to restore the key as it was written, or None."""
     return None if stored is key else encode(key)
 
 
@@ -62,7 +61,7 @@ def written_key(stored: Any, written: bytes | None) -> Any:
 
 
 def _canonical(key: Any) -> Any:
-    """The value that stands for all equal ones."""
+    """The canonical value among equal ones."""
     stands_for = _CANONICAL.get(type(key))
     if stands_for is None:
         raise TypeError(f"a {type(key).__module__}.{type(key).__qualname__}")
@@ -74,7 +73,7 @@ def _same(key: Any) -> Any:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether it has no half of a surrogate pair."""
+    """Whether it has no lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -87,7 +86,7 @@ def _int(key: int) -> Any:
 
 
 def _float(key: float) -> Any:
-    return int(key) if key.is_integer() else key  # neither NaN nor the infinite are
+    return int(key) if key.is_integer() else key  # neither NaN nor infinity is
 
 
 def _decimal(key: Decimal) -> Any:
@@ -106,7 +105,7 @@ def _exponent(key: Decimal) -> int:
 
 
 def _shortest(key: Decimal) -> Decimal:
-    """The same number without zeros at its end, however many digits it has."""
+    """The same number without trailing zeros, of any length."""
     sign, digits, _ = key.as_tuple()
     kept = len(digits)
     while kept > 1 and digits[kept - 1] == 0:
@@ -114,7 +113,7 @@ def _shortest(key: Decimal) -> Decimal:
     return Decimal((sign, digits[:kept], _exponent(key) + len(digits) - kept))
 
 
-# No key is a dict: what stands for a key within a dict is no other key.
+# No key is a dict, so a dict around a canonical value is unambiguous.
 
 
 def _datetime(key: datetime) -> Any:

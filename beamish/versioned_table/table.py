@@ -1,10 +1,10 @@
-"""A versioned table: what was valid for each key when, by event time, in memory or in a file, without Spark.
+"""A versioned table: the value of each key over event time, in memory or in a file, without Spark.
 
-In a key's changes by time, each that is no delete is a version, valid from its time until the next change's. The table
-remembers as far back as its history, counted from its stream time; of what is before, only each key's latest change answers.
+Each change of a key that is not a delete is a version, valid from its time until that of the next change. The table stores the
+history, counted back from its stream time; before it, only each key's latest change.
 
-Forgetting cannot be told from the answers: at ``oldest`` and after, a change that another one has ended before ``oldest``
-answers nothing, and nothing is written before ``oldest`` any more.
+Expiry is not observable: at ``oldest`` and later, a change that ended before ``oldest`` is never returned, and nothing is written
+before ``oldest`` any more.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _LOG = logging.getLogger(__name__)
 _NEVER_US = -END_OF_TIME_US
 """Before all times."""
 _CHUNK = 10_000
-"""How many changes ``load`` writes between two looks at what is to be forgotten."""
+"""Number of changes that ``load`` writes between two checks for expiry."""
 _SECOND, _MINUTE = Duration(1_000_000), Duration(60_000_000)
 
 
 @attrs.frozen
 class Validity:
-    """When a change is valid: from ``valid_from``, until before ``valid_to``.
+    """The validity of a change: from ``valid_from``, until before ``valid_to``.
 
     Args:
         valid_from: the change's time.
-        valid_to: the time of the key's next change; None: it is the latest.
+        valid_to: the time of the key's next change; None: the latest change.
 
     Example:
         >>> from datetime import UTC, datetime
@@ -65,12 +65,12 @@ class Validity:
 
 @attrs.frozen
 class Version:
-    """A value and when it is valid: from ``valid_from``, until before ``valid_to``.
+    """A value and its validity: from ``valid_from``, until before ``valid_to``.
 
     Args:
-        value: the value; no None, which is a delete.
-        valid_from: the time at which it was put.
-        valid_to: the time of the key's next change; None: it is the latest.
+        value: the value; not None, which is a delete.
+        valid_from: the time given to ``put``.
+        valid_to: the time of the key's next change; None: the latest change.
 
     Raises:
         OptionError: the value is None.
@@ -89,37 +89,34 @@ class Version:
     @value.validator
     def _check_value(self, _: Any, value: Any) -> None:
         if value is None:
-            raise OptionError("Version(value=None): a version has a value; where there is none, get() gives None")
+            raise OptionError("Version(value=None): a version has a value; without one, get() returns None")
 
 
 class VersionedTable:
-    """What was valid for each key when, in memory or in a file; a context manager that closes it.
+    """The value of each key over event time, in memory or in a file; a context manager that closes it.
 
-    Times are aware datetimes or seconds since the epoch, of the years 1 to 9999; answers have aware datetimes in UTC. The
-    stream time is the greatest time written, or advanced to; it never goes back. Any thread may call; one call is worked on
-    at a time.
+    Times are aware datetimes or seconds since the epoch, of the years 1 to 9999; results have aware datetimes in UTC. The stream
+    time is the greatest time written, or advanced to; it never goes back. Thread-safe: calls are serialized.
 
-    Keys are text, numbers, bytes, dates and times, and tuples and frozensets of these. Keys that Python finds equal are one
-    key: ``1``, ``1.0`` and ``True``; ``0.0`` and ``-0.0``; datetimes of one instant. All NaN are one key. Values are None
-    (a delete), or any of these types, lists, sets and dicts; what is given back is a copy.
+    Keys are text, numbers, bytes, dates and times, and tuples and frozensets of these. Keys that are equal in Python are one key:
+    ``1``, ``1.0`` and ``True``; ``0.0`` and ``-0.0``; datetimes of one instant. All NaN are one key. Values are None (a delete),
+    or any of these types, lists, sets and dicts; results are copies.
 
-    A write to a file has been committed when the call returns: it is there however the process ends. When the machine
-    itself fails, the last writes may be missing, and the table is as it was before them; after ``close()`` none can be.
-    One table has a file open at a time.
+    A write to a file is committed when the call returns and survives the process. After a power failure the last writes may be
+    missing; after ``close()`` none can be. Only one table may have a file open at a time.
 
     Args:
-        history: how far behind the stream time reads are exact, at least 0. A file may be opened with another one; if it is
+        history: how far behind the stream time reads are exact, at least 0. A file may be opened with another history; if it is
             longer, ``oldest`` stays until the stream time has caught up.
-        path: the file, which is made if it is not there; None: in memory.
-        allowed_lateness: how far behind the stream time a write is taken, at least 0; default and most: ``history``.
-        segment: how much of the past is forgotten at a time, above 0: it changes speed and no answer. Default: of a history
-            up to 1 minute a third (at least 2 seconds), up to 5 minutes a fifth (20 seconds), up to an hour a twelfth (1
-            minute), above a 24th.
+        path: the file, created if it does not exist; None: in memory.
+        allowed_lateness: how far behind the stream time a write is accepted, at least 0; default and maximum: ``history``.
+        segment: granularity of expiry, above 0: affects speed, not results. Default: for a history up to 1 minute a third (at
+            least 2 seconds), up to 5 minutes a fifth (20 seconds), up to an hour a twelfth (1 minute), above a 24th.
 
     Raises:
-        OptionError: a negative history or lateness, a segment that is not above 0, a path that is none.
+        OptionError: a negative history or lateness, a segment that is not above 0, an invalid path.
         PipelineError: a lateness above the history.
-        StateError: the file is in use, is no versioned table of this format, or cannot be opened.
+        StateError: the file is in use, is not a versioned table of this format, or cannot be opened.
 
     Example:
         >>> import beamish as bm
@@ -146,8 +143,7 @@ class VersionedTable:
             self._lateness = not_negative("VersionedTable(allowed_lateness)", allowed_lateness)
         if self._lateness > self._history:
             raise PipelineError(
-                f"VersionedTable(allowed_lateness={str(self._lateness)!r}) above history {str(self._history)!r}: what a write "
-                "that late would correct is forgotten; give a longer history"
+                f"VersionedTable(allowed_lateness={str(self._lateness)!r}) above history {str(self._history)!r}: the version that such a late write would correct has expired; give a longer history"
             )
         if segment is None:
             self._segment = _default_segment(self._history)
@@ -164,7 +160,7 @@ class VersionedTable:
             self._take_up(self._store.facts())
 
     def _take_up(self, facts: dict[str, int]) -> None:
-        """Go on from what the file says."""
+        """Continue from the state in the file."""
         self._stream_us = max(facts.get("advanced_us", _NEVER_US), self._store.last_us(_NEVER_US))
         before_us = facts.get("history_us", self._history.us)
         self._floor_us = max(facts.get("floor_us", _NEVER_US), self._stream_us - before_us)
@@ -185,7 +181,7 @@ class VersionedTable:
 
     @property
     def segment(self) -> Duration:
-        """How much of the past is forgotten at a time.
+        """The granularity of expiry.
 
         Example:
             >>> import beamish as bm
@@ -196,7 +192,7 @@ class VersionedTable:
 
     @property
     def stream_time(self) -> datetime | None:
-        """The greatest time written or advanced to; None: nothing was.
+        """The greatest time written or advanced to; None: none yet.
 
         Example:
             >>> import beamish as bm
@@ -209,7 +205,7 @@ class VersionedTable:
 
     @property
     def oldest(self) -> datetime | None:
-        """The first instant at which all reads are exact: the stream time less the history; None: there is no stream time.
+        """The first instant at which all reads are exact: the stream time less the history; None: no stream time yet.
 
         Example:
             >>> import beamish as bm
@@ -222,7 +218,7 @@ class VersionedTable:
 
     @property
     def dropped(self) -> int:
-        """How many calls of ``put`` and ``delete`` were refused since the table was opened.
+        """Number of calls of ``put`` and ``delete`` rejected since the table was opened.
 
         Example:
             >>> import beamish as bm
@@ -234,19 +230,19 @@ class VersionedTable:
         return self._dropped
 
     def put(self, key: Hashable, value: Any, ts: InstantLike) -> Validity | None:
-        """Write what a key's value is from a time on; it takes the place of a change of the same key and time.
+        """Set a key's value from a time on; replaces a change with the same key and time.
 
         Args:
             key: the key.
             value: the value; None deletes.
-            ts: when it begins. A time ahead of the stream time moves it.
+            ts: its start. A time ahead of the stream time advances it.
 
         Returns:
-            when it is valid: ``valid_to`` is None if it is the key's latest change. None: the write was refused, since it is
-            further behind the stream time than ``allowed_lateness``, or before ``oldest``; nothing has changed.
+            its validity: ``valid_to`` is None if it is the key's latest change. None: the write was rejected, since it is further
+            behind the stream time than ``allowed_lateness``, or before ``oldest``; nothing has changed.
 
         Raises:
-            OptionError: a key, value or time that is none.
+            OptionError: an unsupported key or value, or an invalid time.
             ClosedError: the table was closed.
 
         Example:
@@ -267,17 +263,17 @@ class VersionedTable:
         return Validity(instant(change[1]), None if to_us is None else instant(to_us))
 
     def delete(self, key: Hashable, ts: InstantLike) -> Version | None:
-        """Delete a key from a time on, until its next change; nothing need be there.
+        """Delete a key from a time on, until its next change; a missing key is fine.
 
         Args:
             key: the key.
-            ts: when it is deleted. A time ahead of the stream time moves it.
+            ts: the time of the delete. A time ahead of the stream time advances it.
 
         Returns:
-            what ``get(key, as_of=ts)`` gave before; None: that was nothing, or the write was refused as ``put`` would be.
+            the previous result of ``get(key, as_of=ts)``; None: no version, or the write was rejected, as for ``put``.
 
         Raises:
-            OptionError: a key or time that is none.
+            OptionError: an unsupported key, or an invalid time.
             ClosedError: the table was closed.
 
         Example:
@@ -299,18 +295,18 @@ class VersionedTable:
         return before
 
     def get(self, key: Hashable, as_of: InstantLike | None = None) -> Version | None:
-        """The version of a key that is valid at a time.
+        """The version of a key valid at a time.
 
         Args:
             key: the key.
-            as_of: the time, which may lie ahead of the stream time; None: the latest.
+            as_of: the time, which may be ahead of the stream time; None: the latest.
 
         Returns:
-            the version; None if none is valid. Before ``oldest`` only the key's latest version is known, if it began so early;
-            the first such call that gives None is logged as a warning.
+            the version; None if none is valid. Before ``oldest`` only the key's latest version is available, if it began that
+            early; the first such call that returns None logs a warning.
 
         Raises:
-            OptionError: a key or time that is none.
+            OptionError: an unsupported key, or an invalid time.
             ClosedError: the table was closed.
 
         Example:
@@ -333,19 +329,19 @@ class VersionedTable:
         *,
         newest_first: bool = False,
     ) -> list[Version]:
-        """The versions of a key that are valid at any instant from ``since`` to ``until``, both included.
+        """The versions of a key valid at any instant from ``since`` to ``until``, both included.
 
         Args:
             key: the key.
             since: the first instant; None, or before ``oldest``: from ``oldest`` on.
-            until: the last instant; None: all from ``since`` on. Before ``oldest`` the answer is that of ``get``.
-            newest_first: begin with the latest.
+            until: the last instant; None: all from ``since`` on. Before ``oldest`` the result is that of ``get``.
+            newest_first: latest first.
 
         Returns:
-            the versions by time, as a whole, however much of them lies within.
+            the versions by time, not clipped to the range.
 
         Raises:
-            OptionError: a key or time that is none, or ``since`` after ``until``.
+            OptionError: an unsupported key, or an invalid time, or ``since`` after ``until``.
             ClosedError: the table was closed.
 
         Example:
@@ -367,16 +363,16 @@ class VersionedTable:
         return found[::-1] if newest_first else found
 
     def load(self, changes: Iterable[tuple[Hashable, Any, InstantLike]]) -> int:
-        """Write many changes in their order, all of them or, where an error is raised, none.
+        """Write many changes in order, in one transaction.
 
         Args:
-            changes: triples (key, value, ts), each as for ``put``; what gives them may not write to this table.
+            changes: triples (key, value, ts), each as for ``put``; the iterable may not write to this table.
 
         Returns:
-            how many were refused, as ``put`` would have; ``dropped`` does not count them.
+            how many were rejected, as by ``put``; ``dropped`` does not count them.
 
         Raises:
-            OptionError: something that is no such triple.
+            OptionError: not such triples.
             ClosedError: the table was closed.
 
         Example:
@@ -404,13 +400,13 @@ class VersionedTable:
         return refused
 
     def advance_to(self, ts: InstantLike) -> None:
-        """Move the stream time without a write; a time that is behind it changes nothing.
+        """Advance the stream time without a write; an earlier time changes nothing.
 
         Args:
-            ts: the time, such as the watermark of what the changes come from.
+            ts: the time, such as the watermark of the changes' source.
 
         Raises:
-            OptionError: a time that is none.
+            OptionError: an invalid time.
             ClosedError: the table was closed.
 
         Example:
@@ -433,16 +429,15 @@ class VersionedTable:
         """The versions of all keys as an Arrow table.
 
         Args:
-            as_of: a time at which they are valid, not before ``oldest``; None: all that are valid at ``oldest`` or later.
+            as_of: versions valid at this time, not before ``oldest``; None: all versions valid at ``oldest`` or later.
 
         Returns:
-            ``key`` and ``value``, of the types that Arrow finds for them, ``valid_from``, and ``valid_to`` (null: the
-            latest), UTC timestamps of microseconds. The versions of a key are together, by time. A key is as it was written
-            with the version.
+            ``key`` and ``value``, of types inferred by Arrow, ``valid_from``, and ``valid_to`` (null: the
+            latest), UTC timestamps of microseconds. Grouped by key, each by time. A key is as it was written with the version.
 
         Raises:
-            OptionError: a time that is none, or before ``oldest``.
-            ColumnError: keys, or values, are of types that are not one Arrow type.
+            OptionError: an invalid time, or one before ``oldest``.
+            ColumnError: keys, or values, do not have a common Arrow type.
             ClosedError: the table was closed.
 
         Example:
@@ -459,8 +454,7 @@ class VersionedTable:
             oldest_us = self._oldest_us
             if at_us is not None and at_us < oldest_us:
                 raise OptionError(
-                    f"to_arrow(as_of={as_of!r}): before oldest, {instant(oldest_us).isoformat()}, a whole table is not "
-                    "known; ask for that time or a later one, or keep a longer history"
+                    f"to_arrow(as_of={as_of!r}): before oldest, {instant(oldest_us).isoformat()}, the table is incomplete; use that time or a later one, or a longer history"
                 )
             rows = self._store.versions(*((oldest_us, END_OF_TIME_US) if at_us is None else (at_us, at_us)))
         time = pa.timestamp("us", tz="UTC")
@@ -474,11 +468,10 @@ class VersionedTable:
         )
 
     def topic_config(self) -> dict[str, str]:
-        """The settings of a compacted Kafka topic from which ``load`` can fill the table again.
+        """The settings of a compacted Kafka topic from which ``load`` can restore the table.
 
         Returns:
-            ``cleanup.policy``, and in ``min.compaction.lag.ms`` the history and 24 hours, so that what the history needs is
-            not compacted away.
+            ``cleanup.policy``, and in ``min.compaction.lag.ms`` the history and 24 hours, so that compaction keeps what the history needs.
 
         Raises:
             ClosedError: the table was closed.
@@ -492,7 +485,7 @@ class VersionedTable:
             return compacted_topic(self._history.us)
 
     def close(self) -> None:
-        """Close the table; what was in memory is gone, what is in a file is safe on the disk. Again: does nothing.
+        """Close the table; a table in memory is lost, one in a file is on disk. Idempotent.
 
         Example:
             >>> import beamish as bm
@@ -500,7 +493,7 @@ class VersionedTable:
             >>> table.close()
             >>> table.get("EUR")
             Traceback (most recent call last):
-            beamish.errors.ClosedError: VersionedTable('1 hour') is closed: nothing can be asked of it; open it anew, or close it later
+            beamish.errors.ClosedError: VersionedTable('1 hour') is closed; open it again, or close it later
         """
         with self._turn.lock:
             self._close()
@@ -526,11 +519,11 @@ class VersionedTable:
         return max(self._stream_us - self._history.us, self._floor_us)
 
     def _refuses(self, at_us: int) -> bool:
-        """Whether a write comes too late."""
+        """Whether a write is too late."""
         return at_us < self._stream_us - self._lateness.us or at_us < self._floor_us
 
     def _write(self, change: Change) -> None:
-        """Write a change that is not refused."""
+        """Write an accepted change."""
         stream_us = max(self._stream_us, change[1])
         if self._due_us(stream_us) <= self._forgotten_us:
             self._store.put(change)
@@ -543,7 +536,7 @@ class VersionedTable:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """All that is written within is written, or nothing; and time is as it was before."""
+        """A transaction that also restores the stream time on failure."""
         before = self._stream_us, self._forgotten_us
         try:
             with self._store.transaction():
@@ -553,12 +546,12 @@ class VersionedTable:
             raise
 
     def _due_us(self, stream_us: int) -> int:
-        """Where the oldest segment begins that is kept at a stream time."""
+        """The start of the oldest stored segment at a stream time."""
         oldest_us = max(stream_us - self._history.us, self._floor_us)
         return oldest_us - oldest_us % self._segment.us
 
     def _forget(self) -> None:
-        """Forget the segments that are due; within a transaction."""
+        """Drop expired segments; within a transaction."""
         due_us = self._due_us(self._stream_us)
         if due_us > self._forgotten_us:
             self._store.forget(self._forgotten_us, due_us)
@@ -594,8 +587,7 @@ class VersionedTable:
         if not self._has_warned:
             self._has_warned = True
             _LOG.warning(
-                "%r: a key was read as of %s, before oldest, %s, where only latest versions are known: the answer is none. "
-                "Keep a longer history if it matters. (This is said once.)",
+                "%r: a key was read as of %s, before oldest, %s, where only latest versions are stored: the result is None. Keep a longer history if it matters. (Logged once.)",
                 self,
                 instant(at_us).isoformat(),
                 instant(self._oldest_us).isoformat(),
@@ -603,7 +595,7 @@ class VersionedTable:
 
 
 class _Turn:
-    """A context for one call at a time on a table that is open; what SQLite refuses in it is a StateError."""
+    """A lock for one call on an open table; SQLite errors become StateErrors."""
 
     def __init__(self, table: str, close: weakref.finalize[Any, Any]) -> None:
         from beamish.versioned_table.change_store import Error
@@ -615,14 +607,14 @@ class _Turn:
         self.lock.acquire()
         if not self._close.alive:
             self.lock.release()
-            raise ClosedError(f"{self._table} is closed: nothing can be asked of it; open it anew, or close it later")
+            raise ClosedError(f"{self._table} is closed; open it again, or close it later")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.lock.release()
         if isinstance(error, self._error):
-            raise StateError(f"{self._table}: {error}; nothing of this call was written") from error
+            raise StateError(f"{self._table}: {error}; this call wrote nothing") from error
 
 
 def _default_segment(history: Duration) -> Duration:
@@ -708,11 +700,11 @@ def _column(name: str, values: list[Any]) -> pa.Array:
     if len(kinds) > 1 and kinds != {int, float}:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ColumnError(
-            f"to_arrow(): column {name!r} holds {names}, which are no Arrow type together; write it as one type"
+            f"to_arrow(): column {name!r} has {names}, without a common Arrow type; write values of one type"
         )
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as refused:
         raise ColumnError(
-            f"to_arrow(): column {name!r} is no Arrow column ({refused}); write values of one type that Arrow knows"
+            f"to_arrow(): column {name!r} cannot be converted to Arrow ({refused}); write values of one type that Arrow supports"
         ) from None

@@ -1,1 +1,1 @@
-"""What a running query does, for people and for dashboards (docs/sinks.md#metrics)."""
+"""Metrics of a running query, in a view and for dashboards (docs/sinks.md#metrics)."""

@@ -21,19 +21,19 @@ class View(Protocol):
 
 
 def progress(query: Any, *, name: str = "beamish", every: int = 1) -> Totals:
-    """Show what a query does until it ends: rows, watermark, panes, retractions, dropped rows, live windows, state.
+    """Show a query's progress until it ends: rows, watermark, panes, retractions, dropped rows, live windows, state.
 
-    In a terminal and in a notebook it is one view that changes (by ``rich``, the extra ``progress``), elsewhere lines.
-    Panes and dropped rows are counted where the panes are observed: ``bm.observe(panes)``. Spark's own
-    ``numRowsDroppedByWatermark`` counts none of beamish's.
+    In a terminal and in a notebook it is a live view (with ``rich``, the extra ``progress``), elsewhere lines. Panes and dropped
+    rows are counted if the panes are observed: ``bm.observe(panes)``. Spark's own ``numRowsDroppedByWatermark`` does not count
+    rows dropped by beamish.
 
     Args:
         query: the started query.
-        name: as it was given to ``bm.observe``.
-        every: of lines: one for so many batches, and one for the last.
+        name: as given to ``bm.observe``.
+        every: print a line for every n batches, and for the last one.
 
     Returns:
-        the totals. What the query raised, ``query.awaitTermination()`` raises.
+        the totals. Errors of the query are raised by ``query.awaitTermination()``.
 
     Raises:
         OptionError: ``every`` is below 1.
@@ -55,7 +55,7 @@ def progress(query: Any, *, name: str = "beamish", every: int = 1) -> Totals:
 
 
 class _Lines:
-    """A line for every so many batches."""
+    """Prints a line for every n batches."""
 
     def __init__(self, every: int) -> None:
         self._every, self._last, self._printed = every, "", ""
@@ -73,7 +73,7 @@ class _Lines:
 
 
 class _Live:
-    """One view that changes: ``shown`` has a method ``update``."""
+    """A live view: ``shown`` has a method ``update``."""
 
     def __init__(self, shown: Any, title: str) -> None:
         self._shown, self._title = shown, title
@@ -91,7 +91,7 @@ class _Live:
 def _view(query: Any, every: int) -> Iterator[View]:
     console, title = _console(), str(query.name or "query")
     if console is not None and console.is_jupyter:
-        display: Any = import_module("IPython.display").display  # what rich would do by itself needs ipywidgets
+        display: Any = import_module("IPython.display").display  # rich's own display needs ipywidgets
         yield _Live(display("no batch yet", display_id=True), title)
         return
     if console is not None:
@@ -106,7 +106,7 @@ def _view(query: Any, every: int) -> Iterator[View]:
 
 
 def _console() -> Any:
-    """A console that can show a live view; None: there is none."""
+    """A console that supports a live view, or None."""
     try:
         from rich.console import Console
     except ImportError:

@@ -1,4 +1,4 @@
-"""Totals as Prometheus' metrics, in a file or on a loopback port."""
+"""Totals as Prometheus metrics, in a file or on a loopback port."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from beamish.watching.totals import BatchCounts, Totals
 
 _GAUGES = {
     "beamish_watermark_lag_seconds": "How far the watermark was behind the clock when the last batch began",
-    "beamish_live_windows": "Windows that are kept",
+    "beamish_live_windows": "Stored windows",
     "beamish_state_bytes": "Memory that the state store uses",
     "beamish_next_firing_timestamp_seconds": "The watermark at which something is due next, in seconds since the epoch",
 }
 
 
 class PrometheusMetrics:
-    """The metrics of all queries that are listened to.
+    """Metrics of all observed queries.
 
     Args:
-        port: where they are served, on the loopback interface; 0: any free port; None: nowhere.
-        path: a file that is written anew after every batch, as node_exporter's textfile collector reads it; None: none.
+        port: the port of the metrics server, on the loopback interface; 0: any free port; None: no server.
+        path: a file rewritten after every batch, for node_exporter's textfile collector; None: no file.
 
     Attributes:
-        port: where they are served.
+        port: of the metrics server.
 
     Raises:
-        OptionError: neither or a wrong one is given, or prometheus_client is not installed.
+        OptionError: both missing or one invalid, or prometheus_client is not installed.
     """
 
     def __init__(self, port: int | None, path: str | Path | None) -> None:
         if (port is None and path is None) or (port is not None and type(port) is not int):
             raise OptionError(
-                f"Listener(port={printable(port)}, path={printable(path)}): say a port (0: any free one), or the path of a file, or both"
+                f"Listener(port={printable(port)}, path={printable(path)}): give a port (0: any free one), or the path of a file, or both"
             )
         try:
             import prometheus_client as prometheus
@@ -55,7 +55,7 @@ class PrometheusMetrics:
         )
         self._rows = prometheus.Counter("beamish_input_rows", "Rows of the sources", ["query"], registry=registry)
         self._skipped = prometheus.Counter(
-            "beamish_skipped", "Records of the sources that are no change of a row", ["query"], registry=registry
+            "beamish_skipped", "Records of the sources that are not changes of a row", ["query"], registry=registry
         )
         self._gauges: dict[str, Any] = {
             name: prometheus.Gauge(name, words, ["query"], registry=registry) for name, words in _GAUGES.items()
@@ -67,7 +67,7 @@ class PrometheusMetrics:
             self.port = self._server.server_port
 
     def add(self, query: str, seen: BatchCounts) -> None:
-        """Take in a batch of a query."""
+        """Add a batch of a query."""
         totals = self._totals.setdefault(query, Totals())
         totals.add(seen)
         self._rows.labels(query).inc(seen.rows)
@@ -86,7 +86,7 @@ class PrometheusMetrics:
             self._write(str(self._path), self._registry)
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop the server."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

@@ -1,4 +1,4 @@
-"""What a query has done since it was first looked at, batch by batch."""
+"""Running totals of a query, batch by batch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from beamish.pane import DropReason, PaneTiming
 
 @attrs.frozen
 class BatchCounts:
-    """What Spark tells of a micro-batch.
+    """Metrics of a micro-batch.
 
     Attributes:
         batch: its number.
-        rows: rows that its sources gave.
-        seconds: how long it took.
-        began: when it began.
-        watermark: where the watermark stood in it; None: there was none yet.
-        state_bytes: memory that the state store uses.
-        counts: what ``bm.observe`` counted in it, by name; empty: it is not observed, or no shard was called. None: not known.
-        shards: what each shard that was called has, by its number: ``live_windows`` and ``next_due_ms``, as far as there is such.
-        skipped: records of the sources that are no change of a row, such as Debezium's tombstones.
+        rows: rows read from the sources.
+        seconds: its duration.
+        began: its start.
+        watermark: its watermark; None: there was none yet.
+        state_bytes: memory used by the state store.
+        counts: the metrics of ``bm.observe``, by name; empty: not observed, or no shard was called. None: unknown.
+        shards: metrics of each called shard, by number: ``live_windows`` and ``next_due_ms``, if present.
+        skipped: records of the sources that are not changes of a row, such as Debezium's tombstones.
     """
 
     batch: int
@@ -41,7 +41,7 @@ class BatchCounts:
 
     @classmethod
     def read(cls, progress: Any, name: str) -> BatchCounts:
-        """Read a ``StreamingQueryProgress`` of Spark's; ``name`` as it was given to ``bm.observe``."""
+        """Read Spark's ``StreamingQueryProgress``; ``name`` as given to ``bm.observe``."""
         counts = dict(_counts(progress.observedMetrics.get(name)))
         by_shard = counts.pop("by_shard", None)
         stated = progress.eventTime.get("watermark")
@@ -68,22 +68,21 @@ class BatchCounts:
 
 @attrs.define
 class Totals:
-    """Counts add up over the batches; the others are as of the last batch that told them.
+    """Totals of a query: counts are summed over batches, others are the last reported values.
 
     Attributes:
         batches: number of batches.
-        rows: rows that the sources gave.
-        seconds: how long the batches took.
-        panes: panes by their timing.
+        rows: rows read from the sources.
+        seconds: total duration of the batches. panes: panes by their timing.
         retractions: retractions.
         dropped: dropped rows by the reason.
-        skipped: records of the sources that are no change of a row, such as Debezium's tombstones; counted without ``bm.observe`` too.
+        skipped: records of the sources that are not changes of a row, such as Debezium's tombstones; counted without ``bm.observe`` too.
         taken: rows put into windows, once per window.
-        watermark: where it stands; None: there is none yet.
-        began: when the last batch began.
-        state_bytes: memory that the state store uses.
-        max_late_by_ms: how far the row furthest behind the watermark was, among dropped ones; None: there was none.
-        is_observed: whether a batch was counted so far.
+        watermark: the current watermark; None at first.
+        began: start of the last batch.
+        state_bytes: memory used by the state store.
+        max_late_by_ms: maximum lateness of dropped rows; None: there was none.
+        is_observed: whether a batch was observed so far.
     """
 
     batches: int = 0
@@ -120,19 +119,19 @@ class Totals:
         late_by_ms = counts.get("max_late_by_ms")
         if late_by_ms is not None:
             self.max_late_by_ms = max(late_by_ms, self.max_late_by_ms or late_by_ms)
-        if seen.batch == 0:  # another checkpoint under the same name
+        if seen.batch == 0:  # another checkpoint with the same name
             self._shards.clear()
-        self._shards.update(seen.shards)  # a shard that was not called is as it was
+        self._shards.update(seen.shards)  # a shard that was not called is unchanged
 
     @property
     def live_windows(self) -> int | None:
-        """Windows that are kept, in the shards that were called so far; None: none was, or they are not counted."""
+        """Stored windows in the shards called so far; None: none called, or not counted."""
         kept = [shard["live_windows"] for shard in self._shards.values() if "live_windows" in shard]
         return sum(kept) if kept else None
 
     @property
     def next_due(self) -> datetime | None:
-        """The watermark at which something is due next in these shards; None: nothing is, or it is not known."""
+        """The next due watermark in these shards; None: nothing is due, or unknown."""
         due = [shard["next_due_ms"] for shard in self._shards.values() if "next_due_ms" in shard]
         return _at_ms(min(due)) if due else None
 
@@ -145,17 +144,17 @@ class Totals:
 
     @property
     def all_dropped(self) -> int:
-        """Dropped rows, whatever the reason."""
+        """Dropped rows for all reasons."""
         return sum(self.dropped.values())
 
     def words(self) -> Iterator[tuple[str, str]]:
-        """Subjects and words, for people."""
+        """Lines of subject and text."""
         speed = f" ({self.rows / self.seconds:,.0f} per second)" if self.seconds else ""
         yield "rows", f"{self.rows:,}{speed}"
         if self.skipped:
             yield "skipped", f"{self.skipped:,} without a change"
         lag = self.lag_seconds
-        # Of a replay of last year's rows it would say nothing.
+        # Meaningless when replaying last year's rows.
         behind = f", {_span(lag)} behind the clock" if lag is not None and 0 <= lag < 30 * 86_400 else ""
         yield "watermark", "none yet" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}{behind}"
         if not self.is_observed:
@@ -173,7 +172,7 @@ class Totals:
 
 
 def _counts(observed: Any) -> Mapping[str, Any]:
-    """An observation as Spark gives it: a row; on Spark Connect (seen in 4.3) a row of its values and its schema."""
+    """Spark's observation as a dict: a row; on Spark Connect (seen in 4.3) values and a schema."""
     if observed is None:
         return {}
     row: Mapping[str, Any] = observed.asDict()
@@ -183,7 +182,7 @@ def _counts(observed: Any) -> Mapping[str, Any]:
 
 
 def _span(seconds: float) -> str:
-    """A span of time, roughly."""
+    """A rough duration."""
     for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -191,7 +190,7 @@ def _span(seconds: float) -> str:
 
 
 def _at_ms(ms: int) -> datetime | None:
-    """The instant; None: it is beyond what a datetime can be, as the end of time is."""
+    """The instant; None: beyond the range of datetimes, such as the end of time."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC)
     except (OverflowError, OSError, ValueError):

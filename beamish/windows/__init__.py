@@ -1,4 +1,4 @@
-"""Window options: which windows a row falls in."""
+"""Window options: the assignment of rows to windows."""
 
 from beamish.windows.calendar import CalendarWindows
 from beamish.windows.counting import CountSessions, CountWindows

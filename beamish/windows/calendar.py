@@ -1,4 +1,4 @@
-"""Calendar windows: days, weeks, months and years as the people of a time zone count them."""
+"""Calendar windows: days, weeks, months and years in a time zone."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CalendarWindows(WindowOption):
     """Windows of whole days, weeks, months or years in a time zone, 23- and 25-hour days among them.
 
     Boundary k is the local midnight of ``starting + k * n`` units, each counted from ``starting`` (31 January
-    and one month is the last of February). A midnight that does not exist is the first instant after it, one
-    that comes twice is the first (docs/rules/windows.md#calendar-windows; Beam's Java CalendarWindows). Before the year 1
-    and after 9999 there are no boundaries: the first window begins, and the last one ends, with these years (in UTC).
+    and one month is the last of February). A midnight that does not exist is the first instant after it, a repeated one is the
+    first (docs/rules/windows.md#calendar-windows; Beam's Java CalendarWindows). Before the year 1 and after 9999 there are no
+    boundaries: the first window begins, and the last one ends, with these years (in UTC).
 
     Args:
         days, weeks, months, years: exactly one of them, a whole number of at least 1.
@@ -45,7 +45,7 @@ class CalendarWindows(WindowOption):
         starting: a date (or its ISO text) on which a window starts; default 1970-01-01, for weeks Monday 1970-01-05.
 
     Raises:
-        OptionError: not exactly one unit, a count below 1, an unknown time zone, or no date.
+        OptionError: not exactly one unit, a count below 1, an unknown time zone, or an invalid date.
 
     Example:
         >>> import beamish as bm
@@ -119,7 +119,7 @@ def _start(option: CalendarWindows) -> date:
 
 
 def _period_about(option: CalendarWindows, day: int) -> int:
-    """The number of the period that holds a day (counted from the epoch, in UTC), give or take one."""
+    """The number of the period of a day (counted from the epoch, in UTC), plus or minus one."""
     start = _start(option)
     if option.days or option.weeks:
         return (day - (start - date(1970, 1, 1)).days) // (option.days or 7 * (option.weeks or 1))
@@ -130,7 +130,7 @@ def _period_about(option: CalendarWindows, day: int) -> int:
 
 @lru_cache(maxsize=100_000)
 def _boundary_us(option: CalendarWindows, period: int) -> int:
-    """The first instant of a period, in microseconds since the epoch; outside the years 1 to 9999 their bounds."""
+    """The first instant of a period, in microseconds since the epoch; clamped to the years 1 to 9999."""
     first = _first_day(option, period)
     if first < date.min.toordinal():
         return EARLIEST_US
@@ -140,7 +140,7 @@ def _boundary_us(option: CalendarWindows, period: int) -> int:
 
 
 def _first_day(option: CalendarWindows, period: int) -> int:
-    """The first day of a period as an ordinal, which may be outside the years that dates have."""
+    """The first day of a period as an ordinal, which may be outside the range of dates."""
     start = _start(option)
     if option.days or option.weeks:
         return start.toordinal() + period * (option.days or 7 * (option.weeks or 1))
@@ -158,7 +158,7 @@ def _local_midnight_us(day: date, zone: ZoneInfo) -> int:
         return EARLIEST_US if instant < EARLIEST_US else LATEST_US + 1
     if _local(instant, zone) == midnight.replace(tzinfo=None):
         return instant
-    # Midnight is skipped. The clocks jump somewhere in the day and a half before `instant`: find that moment.
+    # Midnight is skipped. The clocks jump within a day and a half before `instant`: find that moment.
     before, after = instant - 3 * _DAY_US // 2, instant
     while after - before > 1:
         middle = (before + after) // 2

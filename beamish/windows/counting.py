@@ -1,4 +1,4 @@
-"""Windows counted in rows: so many rows of a key, or of the stream, and sessions that other rows end."""
+"""Count windows: a number of rows of a key, or of the stream, and sessions ended by other rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from beamish.windows.option import Bounds, Times, WindowOption
 from beamish.windows.sliding import slide
 
 _MOST = 2**40
-"""More rows than that no window has."""
+"""Maximum number of rows of a window."""
 
 
 def _whole(least: int) -> Any:
-    """A validator: a whole number of rows, at least so many."""
+    """A validator: a whole number of rows, at least this many."""
 
     def check(option: Any, field: attrs.Attribute[Any], value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
@@ -63,16 +63,15 @@ def _check_over(option: Any, field: attrs.Attribute[Any], value: object) -> None
 
 
 def _check_numbers(option: CountWindows | CountSessions) -> None:
-    """The rules that how rows are numbered must keep together."""
+    """Rules for the numbering options."""
     name = type(option).__name__
     if option.order_by and option.numbered_by is not None:
         raise OptionError(
-            f"{name}(order_by={option.order_by!r}, numbered_by={option.numbered_by!r}): rows bring their numbers, so nothing puts them "
-            "in order; say one of the two"
+            f"{name}(order_by={option.order_by!r}, numbered_by={option.numbered_by!r}): rows with their own numbers need no order; use one of the two"
         )
     if option.delay and option.numbered_by is None:
         raise OptionError(
-            f"{name}(delay={option.delay!r}): rows that are numbered as they come are never late; say numbered_by too, or leave it out"
+            f"{name}(delay={option.delay!r}): rows numbered on arrival are never late; add numbered_by, or leave it out"
         )
 
 
@@ -80,25 +79,25 @@ def _check_numbers(option: CountWindows | CountSessions) -> None:
 class CountWindows(WindowOption):
     """Windows of ``size`` rows, a new one every ``period`` rows (Samza's SAMZA-552; Flink's ``countWindow``).
 
-    Rows are numbered 0, 1, 2 and so on, those of each key by themselves, and windows are ``[start, end)`` over these numbers. A window
-    is full, which is its end, with its last row: that gives its on-time pane. Windows of rows come out as numbers: ``window
-    struct<start: bigint, end: bigint>``.
+    Rows are numbered 0, 1, 2 and so on, separately for each key, and windows are ``[start, end)`` over these numbers. A window
+    ends when it is full: its last row fires its on-time pane. Bounds of count windows are row numbers: ``window struct<start:
+    bigint, end: bigint>``.
 
     Args:
         size: number of rows of a window, at least 1.
-        period: number of rows from one start to the next, at least 1; None: ``size``, windows one after the other; 1: SQL's ``ROWS
+        period: number of rows from one start to the next, at least 1; None: ``size``, consecutive windows; 1: SQL's ``ROWS
             size-1 PRECEDING``; more than ``size``: rows between windows are in none.
-        over: "key": the rows of each key are counted by themselves; "stream": all rows together, in one shard.
-        order_by: by which columns the rows of a bundle (a micro-batch) are counted; then, as without it, by event time, over the stream
-            by key, and by the columns that are accumulated, in Spark's order.
-        numbered_by: a column of whole numbers that rows bring along, in any order, with gaps; windows are over these.
+        over: "key": the rows of each key are counted separately; "stream": all rows together, in one shard.
+        order_by: the columns by which the rows of a bundle (a micro-batch) are numbered; then, as by default, by event time, over
+            the stream by key, and by the accumulated columns, in Spark's order.
+        numbered_by: a column of whole numbers in the rows, in any order, with gaps; windows are over these.
         offset: the number at which a window starts.
-        delay: with ``numbered_by``: how many numbers rows may come out of order and still be on time, at least 0.
-        idle: over keys: when the watermark is so far past a key's last event time, its windows come out, and it counts from 0 again;
-            None: each key is kept for ever, as a number or two.
+        delay: with ``numbered_by``: how far out of order rows may be and still be on time, at least 0.
+        idle: over keys: when the watermark is this far past a key's last event time, its windows are emitted, and it counts from 0 again;
+            None: each key is stored for ever, as a number or two.
 
     Raises:
-        OptionError: one of the arguments is wrong, or they do not go together.
+        OptionError: an argument is invalid, or they do not work together.
 
     Example:
         >>> import beamish as bm
@@ -125,7 +124,7 @@ class CountWindows(WindowOption):
         check_windows_per_row(f"CountWindows({self.size}, {self.every})", self.size, self.every)
         if self.idle is not None and self.over == "stream":
             raise OptionError(
-                f"CountWindows(idle={self.idle!r}, over='stream'): a key falls idle, the stream does not; leave one of them out"
+                f"CountWindows(idle={self.idle!r}, over='stream'): idle applies to keys, not to the stream; leave one of them out"
             )
 
     @property
@@ -163,19 +162,19 @@ class CountWindows(WindowOption):
 
 @attrs.frozen
 class CountSessions(WindowOption):
-    """Sessions that other rows end: a key's rows are one as long as at most ``others`` rows of other keys come between two of them.
+    """Sessions ended by other rows: a session continues while at most ``others`` rows of other keys are between two rows of its key.
 
-    Row n of the stream begins as ``[n, n + others + 2)`` of its key, and windows of a key that overlap merge into their span. So one more
-    row of another key ends the session, at once. All rows are numbered together, in one shard.
+    Row n of the stream starts as ``[n, n + others + 2)`` of its key, and overlapping windows of a key merge into their span. So
+    another row of another key ends the session, at once. All rows are numbered together, in one shard.
 
     Args:
         others: number of rows of other keys that leave a session open, at least 0.
-        order_by: as of ``CountWindows``.
-        numbered_by: as of ``CountWindows``.
-        delay: as of ``CountWindows``.
+        order_by: as for ``CountWindows``.
+        numbered_by: as for ``CountWindows``.
+        delay: as for ``CountWindows``.
 
     Raises:
-        OptionError: one of the arguments is wrong, or they do not go together.
+        OptionError: an argument is invalid, or they do not work together.
 
     Example:
         >>> import beamish as bm

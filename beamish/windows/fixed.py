@@ -1,4 +1,4 @@
-"""Fixed windows: the time line cut into pieces of one size."""
+"""Fixed windows of one size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beamish.windows.option import Bounds, Times, WindowOption
 
 @attrs.frozen
 class FixedWindows(WindowOption):
-    """Windows of ``size``, one after the other; a row is in one (Beam guide, "Fixed time windows").
+    """Consecutive windows of ``size``; a row is in one (Beam guide, "Fixed time windows").
 
     Args:
         size: the length of a window, above 0.

@@ -14,7 +14,7 @@ from beamish.windows.option import Bounds, Times, WindowOption
 
 @attrs.frozen
 class GlobalWindow(WindowOption):
-    """One window that holds every row and ends at the end of time; give it a trigger that does not wait for that."""
+    """One window for all rows, which ends at the end of time; use a trigger that does not wait for that."""
 
     def describe(self) -> str:
         return "one, all of time; it never ends while the stream runs"

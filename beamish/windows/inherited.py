@@ -1,4 +1,4 @@
-"""The windows of the panes a later stage takes, kept as they are."""
+"""Windows of panes in a later stage, kept as they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beamish.windows.option import Times, WindowOption
 
 @attrs.frozen
 class InheritedWindows(WindowOption):
-    """What a stage without a window option of its own has: each pane stays in its window.
+    """The default window option of a later stage: each pane stays in its window.
 
     Args:
         of: the window option of the stage before.

@@ -1,4 +1,4 @@
-"""How rows are numbered, where windows are counted in rows."""
+"""Row numbering for count windows."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import attrs
 from beamish.durations import Duration
 
 FARTHEST = 2**62
-"""How far from 0 a number may be that a row brings along."""
+"""Maximum distance from 0 of a number in a row."""
 
 
 @attrs.frozen
 class Numbering:
-    """How rows are numbered, and how far behind the greatest number a row may come.
+    """How rows are numbered, and how far out of order they may be.
 
     Attributes:
-        over_stream: whether all rows are counted together; else those of each key by themselves.
-        order_by: the columns by which the rows of a bundle are counted first; given numbers only.
-        numbered_by: the column of the numbers that rows bring along; None: they are given 0, 1, 2 and so on as they come.
-        delay: how far behind the greatest number the reach is; of brought numbers.
-        idle: how long a key may be without a row before it is forgotten; None: it never is.
+        over_stream: whether all rows are counted together; otherwise each key separately.
+        order_by: the columns by which the rows of a bundle are numbered first; for assigned numbers only.
+        numbered_by: the column with the numbers; None: numbers 0, 1, 2 and so on are assigned on arrival.
+        delay: how far the reach trails the greatest number; for numbers in rows.
+        idle: how long a key may be without rows before it is dropped; None: never dropped.
     """
 
     over_stream: bool
@@ -30,11 +30,11 @@ class Numbering:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read for it."""
+        """The columns that it reads."""
         return self.order_by if self.numbered_by is None else (self.numbered_by,)
 
     def describe(self) -> str:
-        """How rows get their numbers, in words."""
+        """How rows are numbered, in words."""
         which = "all rows together" if self.over_stream else "those of each key by themselves"
         if self.numbered_by is not None:
             words = f"rows bring their numbers, in {self.numbered_by}, {which}; a window is full when a number at its end has come"

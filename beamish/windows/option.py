@@ -1,4 +1,4 @@
-"""The contract of a window option: which windows a row falls in, and which windows merge."""
+"""The contract of a window option: assignment of rows to windows, and merging."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ Times = NDArray[np.int64]
 
 
 class WindowOption:
-    """Says which windows a row falls in. Subclass it for windows of your own.
+    """Assigns rows to windows. Subclass it for windows of your own.
 
-    A subclass is best a frozen attrs class (equal by value, with a repr); of a plain class the attributes say which option
-    it is, so they must be plain values too. It defines ``assign`` and, if its
-    windows merge, sets ``merging = True`` and may redefine ``merge``. Both are pure functions: the same
-    arguments give the same windows, since a batch may be run again.
+    A subclass should be a frozen attrs class (equal by value, with a repr); a plain class is identified by its attributes, which
+    must be plain values too. It defines ``assign`` and, if its windows merge, sets ``merging = True`` and may override ``merge``.
+    Both must be pure functions, since a batch may be replayed.
 
     Example:
         >>> import attrs, beamish as bm
@@ -41,20 +40,20 @@ class WindowOption:
     """
 
     merging: ClassVar[bool] = False
-    """Whether windows of a key that overlap become one."""
+    """Whether overlapping windows of a key merge."""
     columns: Sequence[str] = ()
-    """Columns whose values ``assign`` gets beside the timestamp, such as a gap that rows bring along."""
+    """Columns passed to ``assign`` besides the timestamp, such as a gap per row."""
     __repr__ = plain_repr
 
     def assign(self, timestamp_us: int, /, *values: Any) -> Iterable[Bounds]:
-        """The windows of one row: ``(start, end)`` pairs of whole microseconds since the epoch, start before end; none: no window."""
-        raise NotImplementedError(f"{type(self).__name__}.assign(timestamp_us) is not written")
+        """The windows of a row: ``(start, end)`` pairs of whole microseconds since the epoch, start before end; empty: no window."""
+        raise NotImplementedError(f"{type(self).__name__}.assign(timestamp_us) is not defined")
 
     def merge(self, windows: Sequence[Bounds], /) -> Iterable[tuple[Sequence[Bounds], Bounds]]:
-        """Groups of windows of one key that become one, each as ``(members, result)``.
+        """Groups of windows of a key that merge, each as ``(members, result)``.
 
-        ``windows`` are distinct and sorted. A window in no group stays as it is. The default merges windows that
-        overlap (``a.start < b.end and b.start < a.end``; touching is not overlapping) into their span.
+        ``windows`` are distinct and sorted. A window in no group stays as it is. The default merges overlapping windows
+        (``a.start < b.end and b.start < a.end``; touching is not overlapping) into their span.
         """
         members: list[Bounds] = []
         end = 0
@@ -68,7 +67,7 @@ class WindowOption:
             yield members, (members[0][0], end)
 
     def describe(self) -> str:
-        """What the windows are, in words."""
+        """A description of the windows."""
         return f"{self!r}, {'which merge' if self.merging else 'which do not merge'}"
 
     def _repr_html_(self) -> str:
@@ -76,62 +75,62 @@ class WindowOption:
 
     @property
     def origin(self) -> WindowOption:
-        """The option by which the windows were assigned, however many stages have kept them since."""
+        """The option that assigned the windows, through any number of stages that inherit them."""
         return self
 
     @property
     def windowings(self) -> Mapping[str, WindowOption]:
-        """The options of several windowings, by name; none: it is one windowing, without a name."""
+        """The options of several windowings, by name; empty: a single, unnamed windowing."""
         return {}
 
     @property
     def is_all_of_time(self) -> bool:
-        """Whether all of time is one window, which then has no bounds to show."""
+        """Whether all of time is one window, without bounds."""
         return False
 
     @property
     def holds_its_rows(self) -> bool:
-        """Whether a window holds the event times, or the numbers, of its rows; not so of any of one's own."""
+        """Whether a window contains the event times, or the numbers, of its rows; not known for custom options."""
         return type(self).__module__.startswith("beamish.windows.")
 
     @property
     def numbering(self) -> Numbering | None:
-        """How rows are numbered, where windows are counted in rows: bounds are then numbers; None: they are of time."""
+        """How rows are numbered for count windows, whose bounds are row numbers; None: bounds are times."""
         return None
 
     @property
     def counts_rows(self) -> bool:
-        """Whether bounds are numbers of rows; so of all its windowings, if there are several."""
+        """Whether bounds are row numbers; the same for all of its windowings."""
         return any(one.numbering is not None for one in self.windowings.values() or (self,))
 
     @property
     def overlaps(self) -> bool:
-        """Whether a row may be in several windows; a subclass of which none is says so by ``overlaps = False``."""
+        """Whether a row may be in several windows; set ``overlaps = False`` in a subclass without overlaps."""
         return True
 
-    # What follows is the same on columns. Built-in options redefine it; this one calls ``assign`` row by row.
+    # The same on columns. Built-in options override it; the default calls ``assign`` row by row.
 
     @property
     def merges_by_overlap(self) -> bool:
-        """Whether ``merge`` is the default, so that the engine may do it on columns."""
+        """Whether ``merge`` is the default, so that the engine may merge on columns."""
         return self.merging and type(self).merge is WindowOption.merge
 
     @property
     def period_us(self) -> int | None:
-        """How far apart windows' ends are, as a hint for how state is cut into segments; None: not known."""
+        """The distance of windows' ends, as a hint for segments; None: unknown."""
         return None
 
     @property
     def may_overlap(self) -> bool:
-        """Whether a row may be in several windows, also where a subclass redefines in which it is and does not say."""
+        """Whether a row may be in several windows, also if a subclass overrides the assignment without declaring it."""
         says = _depth(self, "overlaps") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))
         return self.overlaps or not says
 
     @property
     def preaggregates(self) -> bool:
-        """Whether rows of one key and slice may be summed up before they reach their shard.
+        """Whether rows of one key and slice may be pre-aggregated.
 
-        They may if the option gives ``slices``, and no subclass of the one that does redefines which windows a row is in.
+        True if the option defines ``slices``, and no subclass below that overrides the assignment.
         """
         if self.merging or self.columns:
             return False
@@ -139,22 +138,22 @@ class WindowOption:
         return holds and self.slices(np.empty(0, dtype=np.int64)) is not None
 
     def slices(self, timestamps_us: Times) -> Times | None:
-        """The start of each row's slice: a piece of time whose rows, and whose start, are all in the same windows.
+        """The start of each row's slice: a time range whose rows, and whose start, are all in the same windows.
 
         Args:
             timestamps_us: int64, one per row.
 
         Returns:
-            int64, one per row; None: the option cannot say.
+            int64, one per row; None: unknown.
         """
         return None
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        """The windows of many rows.
+        """Assign many rows.
 
         Args:
             timestamps_us: int64, one per row.
-            columns: the values of ``self.columns``, as long.
+            columns: the values of ``self.columns``, of equal length.
 
         Returns:
             row (index into ``timestamps_us``), start and end: int64, one entry for each (row, window), by row.
@@ -164,7 +163,7 @@ class WindowOption:
         for row, arguments in enumerate(zip(timestamps_us.tolist(), *columns, strict=True)):
             try:
                 own = [read_window(window) for window in self.assign(*arguments)]
-            except Exception as error:  # noqa: BLE001 - it is raised again
+            except Exception as error:  # noqa: BLE001 - re-raised
                 raised = f"{self!r}.assign{shown(arguments)} raised {said(error)}"
                 result = UserFunctionError(f"{raised}; fix it and restart from the checkpoint; no data was lost")
                 result.group, result.raised = row, raised
@@ -176,11 +175,11 @@ class WindowOption:
 
 
 def read_window(window: Any) -> Bounds:
-    """A window that a function of a user's gave.
+    """Validate a window from a user function.
 
     Raises:
-        TypeError: it is no pair of whole numbers.
-        ValueError: it does not start before it ends, or is not within 64 bits.
+        TypeError: not a pair of whole numbers.
+        ValueError: start not before end, or beyond 64 bits.
     """
     try:
         first, last = window
@@ -190,8 +189,7 @@ def read_window(window: Any) -> Bounds:
         start, end = operator.index(first), operator.index(last)
     except TypeError:
         raise TypeError(
-            f"window ({first!r}, {last!r}): start and end must be whole numbers of microseconds since the epoch; of seconds take "
-            "int(seconds * 1_000_000)"
+            f"window ({first!r}, {last!r}): start and end must be whole numbers of microseconds since the epoch; for seconds use int(seconds * 1_000_000)"
         ) from None
     if not -END_OF_TIME_US <= start < end <= END_OF_TIME_US:
         raise ValueError(f"window ({start}, {end}): start must be before end, and both within 64 bits")
@@ -201,25 +199,24 @@ def read_window(window: Any) -> Bounds:
 def assigned(
     option: WindowOption, timestamps_us: Times, columns: Sequence[Sequence[Any]]
 ) -> tuple[Times, Times, Times]:
-    """What ``assign_columns`` gives, checked.
+    """Validate the result of ``assign_columns``.
 
     Raises:
-        UserFunctionError: it is no three columns of whole numbers, equally long, or a window does not start before it ends.
+        UserFunctionError: not three integer columns of equal length, or a start not before its end.
     """
     given: Any = option.assign_columns(timestamps_us, *columns)
     parts = given if isinstance(given, tuple) else (given,)
     kinds = [str(getattr(part, "dtype", type(part).__name__)) for part in parts]
     if kinds != ["int64"] * 3 or len({len(part) for part in parts}) > 1:
         raise UserFunctionError(
-            f"{option!r}.assign_columns(...) gave {', '.join(kinds)}: must be row, start and end, each an int64 array, equally long; "
-            "start and end are microseconds since the epoch: of datetime64 take .astype('datetime64[us]').astype('int64')"
+            f"{option!r}.assign_columns(...) returned {', '.join(kinds)}: must be row, start and end, each an int64 array, of equal length; start and end are microseconds since the epoch: for datetime64 use .astype('datetime64[us]').astype('int64')"
         )
     row, start, end = parts
     wrong = np.flatnonzero(start >= end)
     if len(wrong):
         at = wrong[0]
         error = UserFunctionError(
-            f"{option!r}.assign_columns(...) gave the window ({start[at]}, {end[at]}): start must be before end"
+            f"{option!r}.assign_columns(...) returned the window ({start[at]}, {end[at]}): start must be before end"
         )
         error.group = int(row[at])
         raise error
@@ -227,16 +224,15 @@ def assigned(
 
 
 def check_window(where: str, option: WindowOption) -> None:
-    """Check that an option says which windows a row falls in, and by which columns.
+    """Check that an option defines the assignment and valid column names.
 
     Raises:
-        OptionError: its class does not.
+        OptionError: it does not.
     """
     kind = type(option)
     if kind.assign is WindowOption.assign and kind.assign_columns is WindowOption.assign_columns:
         raise OptionError(
-            f"{where}={option!r}: {kind.__name__} does not define assign; write assign(self, timestamp_us), which gives the row's "
-            "windows as (start, end) in microseconds"
+            f"{where}={option!r}: {kind.__name__} does not define assign; write assign(self, timestamp_us), which returns the row's windows as (start, end) in microseconds"
         )
     columns = option.columns
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) and name for name in columns):
@@ -246,10 +242,10 @@ def check_window(where: str, option: WindowOption) -> None:
             else ", such as columns = ('gap',)"
         )
         raise OptionError(
-            f"{where}={option!r}: {kind.__name__}.columns is {columns!r}: must be a tuple of names of columns{fix}"
+            f"{where}={option!r}: {kind.__name__}.columns is {columns!r}: must be a tuple of column names{fix}"
         )
 
 
 def _depth(option: WindowOption, method: str) -> int:
-    """How far above the option's own class the class stands whose method this is."""
+    """The position in the option's class hierarchy of the class that defines this method."""
     return next(depth for depth, base in enumerate(type(option).__mro__) if method in vars(base))

@@ -1,4 +1,4 @@
-"""Session windows: rows of a key that follow each other closely."""
+"""Session windows: rows of a key separated by less than a gap."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from beamish.windows.option import Bounds, Times, WindowOption
 
 @attrs.frozen
 class Sessions(WindowOption):
-    """A row begins as ``[ts, ts + gap)`` of its key; windows of a key that overlap merge into their span.
+    """A row starts as ``[ts, ts + gap)`` of its key; overlapping windows of a key merge into their span.
 
     Windows that only touch stay apart (Beam guide, "Session windows"; Spark's ``session_window`` merges them).
 
     Args:
-        gap: how long a key is quiet before its session ends, above 0.
+        gap: the inactivity after which a session ends, above 0.
 
     Raises:
         OptionError: a gap that is not above 0.
@@ -35,7 +35,9 @@ class Sessions(WindowOption):
     merging: ClassVar[bool] = True
 
     def __attrs_post_init__(self) -> None:
-        check_span("Sessions(gap)", self.gap, "a session ends, and its state goes, only so long after its last row")
+        check_span(
+            "Sessions(gap)", self.gap, "a session ends, and its state is dropped, only this long after its last row"
+        )
 
     def describe(self) -> str:
         return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows come"

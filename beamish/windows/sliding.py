@@ -1,4 +1,4 @@
-"""Sliding windows: of one size, a new one every period."""
+"""Sliding windows of one size, starting every period."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from beamish.windows.option import Bounds, Times, WindowOption
 
 @attrs.frozen
 class SlidingWindows(WindowOption):
-    """Windows of ``size`` that start every ``period``; a row is in each that holds its timestamp.
+    """Windows of ``size`` that start every ``period``; a row is in each that contains its timestamp.
 
     Args:
         size: the length of a window, above 0.
-        period: the time from one start to the next, above 0; a period larger than the size samples: rows
+        period: the time from one start to the next, above 0; with a period above the size windows sample: rows
             between windows are in none, and are not listed as dropped.
         offset: where windows start, counted from 1970-01-01 00:00 UTC; reduced modulo the period.
 
@@ -55,7 +55,7 @@ class SlidingWindows(WindowOption):
 
     @property
     def slice_us(self) -> int:
-        """The length of the slices that every window is a whole number of; slices start at the offset."""
+        """The greatest slice length that divides every window; slices start at the offset."""
         return gcd(self.size.us, self.period.us)
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
@@ -72,13 +72,13 @@ class SlidingWindows(WindowOption):
 
 
 def slide(places: Times, size: int, period: int, offset: int) -> tuple[Times, Times, Times]:
-    """The windows that hold each place, where one starts every ``period`` from ``offset``.
+    """The windows that contain each position, starting every ``period`` from ``offset``.
 
     Args:
-        places: int64, one per row: microseconds since the epoch, or numbers of rows.
+        places: int64, one per row: microseconds since the epoch, or row numbers.
         size: the length of a window.
         period: from one start to the next.
-        offset: a place at which a window starts.
+        offset: a position at which a window starts.
 
     Returns:
         row (index into ``places``), start and end: int64, one entry for each (row, window), by row.

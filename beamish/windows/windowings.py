@@ -12,7 +12,7 @@ from beamish.kernels.named import Named
 from beamish.windows.option import Bounds, WindowOption, check_window
 
 WINDOWING = "windowing"
-"""The output's column that says which windowing a pane is of."""
+"""The output column with the windowing of a pane."""
 
 
 def _read(options: Any) -> Named[WindowOption]:
@@ -31,20 +31,20 @@ def _read(options: Any) -> Named[WindowOption]:
     return Named(options)
 
 
-_read.__annotations__["options"] = "Mapping[str, WindowOption]"  # what help() shows
+_read.__annotations__["options"] = "Mapping[str, WindowOption]"  # shown by help()
 
 
 @attrs.frozen(repr=False)
 class Windowings(WindowOption):
-    """Several windowings of one stream in one pass: one shuffle, one state, a column ``windowing`` that says which.
+    """Several windowings of one stream in one pass: one shuffle, one state, and a column ``windowing``.
 
-    The panes are those that a pipeline for each windowing would give; ``.window({...})`` makes one.
+    The panes are those of a separate pipeline for each windowing; created by ``.window({...})``.
 
     Args:
         options: window options by name.
 
     Raises:
-        OptionError: no options, or something that is none.
+        OptionError: no options, or not a window option.
 
     Example:
         >>> import beamish as bm

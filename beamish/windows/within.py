@@ -1,4 +1,4 @@
-"""Which rows of two streams meet: those at most a span apart (an interval join)."""
+"""An interval join: rows of two streams at most a span apart."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def _check_input(_: Any, __: Any, value: Any) -> None:
 
 @attrs.frozen
 class Within(WindowOption):
-    """Each row of a merge meets the rows of input ``of`` from ``before`` it to ``after`` it, bounds included; for joins.
+    """Each row of a merge is joined with the rows of input ``of`` from ``before`` it to ``after`` it, bounds included.
 
-    A new window begins every ``before`` and ``after`` together, and ends when all that its rows may meet has had its time: ``after``
-    later than the next begins. A row is in the one that began last, a row of ``of`` in the two whose rows it may meet. So a pair is in
-    one window: that of the row that is not of ``of``.
+    A window starts every ``before`` plus ``after``, and ends when all matches of its rows have passed: ``after`` later than the
+    next one starts. A row is in the window that started last, a row of ``of`` in the two whose rows it may match. So a pair is in
+    one window: that of the row that is not from ``of``.
 
     Args:
-        before: how far before a row those of ``of`` may be, at least 0.
+        before: how far before a row its matches may be, at least 0.
         of: the name of an input of the merge.
-        after: how far after it they may be, at least 0; one of both is above 0.
+        after: how far after it they may be, at least 0; at least one of them is above 0.
 
     Raises:
-        OptionError: a duration that is negative, or both 0; ``of`` is no name.
+        OptionError: a negative duration, or both 0; ``of`` is not a name.
 
     Example:
         >>> import beamish as bm
@@ -48,7 +48,7 @@ class Within(WindowOption):
     def __attrs_post_init__(self) -> None:
         if not self.before and not self.after:
             raise OptionError(
-                f"Within(before='0 seconds', of={self.of!r}): rows would meet at one instant only; say Within('10 minutes', "
+                f"Within(before='0 seconds', of={self.of!r}): rows would match at equal times only; use Within('10 minutes', "
                 f"of={self.of!r}), or after='10 minutes'"
             )
 
@@ -66,17 +66,17 @@ class Within(WindowOption):
         return self.period.us
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
-        # Of a row that is not of ``of``; a merge says of which input it is (WithinInput).
+        # A row that is not from ``of``; in a merge the input is known (WithinInput).
         start = timestamp_us - timestamp_us % self.period_us
         yield start, start + self.period_us + self.after.us
 
 
 @attrs.frozen(repr=False)
 class WithinInput(Within):
-    """The same, of a merge whose inputs are known.
+    """The same, in a merge with known inputs.
 
     Args:
-        number: that of input ``of``.
+        number: of input ``of``.
     """
 
     number: int = attrs.field(kw_only=True)

@@ -68,7 +68,7 @@ def measure(rows: list[Row]) -> dict[str, float]:
     seconds = time.perf_counter() - begun
     counted = sum(sums[0] for _, (_, sums) in windows)
     if counted + len(late) != len(rows):
-        raise SystemExit(f"{len(rows)} rows went in, {counted} and {len(late)} late ones came out")
+        raise SystemExit(f"{len(rows)} rows went in, {counted} and {len(late)} late ones were emitted")
     return {
         "events_per_second": round(len(rows) / seconds),
         "rows": len(rows),

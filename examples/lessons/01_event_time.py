@@ -50,7 +50,7 @@ def story(plays: list[tuple[str, str, int]]) -> TestStream:
 
 
 def points_by(time: str, plays: list[tuple[str, str, int]]) -> dict[str, int]:
-    """What comes out: points by the start of the window."""
+    """The output: points by the start of the window."""
     return {f"{pane.start:%H:%M}": pane.values["points"] for pane in windows(time).run(story(plays))}
 
 

@@ -36,7 +36,7 @@ windows = (
     .window(bm.FixedWindows("2 minutes"))
     .allowed_lateness("5 minutes")
     .discarding()  # a pane holds what is new in it (lesson 5)
-    .with_dropped()  # dropped rows come out as well
+    .with_dropped()  # emits dropped rows as well
     .accumulate(plays=Collect("name"))
 )
 

@@ -1,4 +1,4 @@
-"""What the tests of all accumulations share: running one on rows, and the laws of the contract."""
+"""Shared by the tests of accumulations: running one on rows, and the laws of the contract."""
 
 import math
 import pickle
@@ -25,7 +25,7 @@ def columns_of(rows, *types, groups=GROUPS):
 
 
 def values(accumulation, rows, *types, groups=GROUPS):
-    """What the accumulation gives for rows, one value a group."""
+    """The results of the accumulation for rows, one per group."""
     state = accumulation.reduce(*columns_of(rows, *types, groups=groups))
     assert [column.type for column in state] == [field.type for field in accumulation.fields(types)]
     result = accumulation.extract_columns(state, types)
@@ -34,7 +34,7 @@ def values(accumulation, rows, *types, groups=GROUPS):
 
 
 def value(accumulation, given, type_):
-    """What it gives for the values of one column, event times in their order."""
+    """The result for the values of one column, with increasing event times."""
     return values(accumulation, [(i, 0, item) for i, item in enumerate(given)], type_, groups=1)[0]
 
 

@@ -59,7 +59,7 @@ def test_hashes_never_change():
 
 
 @given(st.lists(st.text(max_size=20) | st.none(), max_size=10), st.integers(0, 10))
-def test_hashes_do_not_depend_on_where_a_value_lies(texts, cut):
+def test_hashes_do_not_depend_on_position(texts, cut):
     column = pa.array(texts, pa.string())
     assert hash_values(column)[cut:].tolist() == hash_values(column.slice(cut)).tolist()
     assert len(set(hash_values(column).tolist())) == len(set(texts))

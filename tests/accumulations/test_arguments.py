@@ -12,5 +12,5 @@ def test_numbers_can_be_summed(type_):
 
 
 @pytest.mark.parametrize("type_", [pa.uint64(), pa.string(), pa.bool_(), pa.date32(), pa.list_(pa.int64())])
-def test_what_is_no_number_of_sparks_cannot(type_):
+def test_non_numeric_types_are_rejected(type_):
     assert not is_number(type_)

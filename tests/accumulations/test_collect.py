@@ -24,7 +24,7 @@ def test_collect_sorted_by_a_column_puts_its_nulls_first():
     assert values(Collect("x", sorted_by="y"), rows, pa.string(), pa.int64(), groups=1) == [["b", "c", "a"]]
 
 
-def test_collect_descending_is_the_same_list_turned_round():
+def test_collect_descending_is_the_reversed_list():
     rows = [(1, 0, "a", 9), (2, 0, "b", None), (3, 0, "c", 1)]
     descending = Collect("x", sorted_by="y", descending=True)
     assert values(descending, rows, pa.string(), pa.int64(), groups=1) == [["a", "c", "b"]]

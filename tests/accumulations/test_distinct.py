@@ -23,7 +23,7 @@ def test_zeros_are_one_value_and_so_are_all_nan():
 
 
 @pytest.mark.parametrize("given_values", [[-0.0], [0.0, -0.0], [-0.0, 0.0]])
-def test_of_the_zeros_the_positive_one_comes_out_whichever_came(given_values):
+def test_both_zeros_are_returned_as_positive_zero(given_values):
     assert repr(value(CollectSet("x"), given_values, pa.float32())) == "[0.0]"
     lists = [None, [], *([None, one] for one in given_values)]
     assert repr(value(CollectSet("x"), lists, pa.list_(pa.float64()))) == "[[], [None, 0.0]]"
@@ -73,5 +73,5 @@ def test_distinct_values_are_those_of_the_scalar_reference(kind, data, cut):
     assert_laws(CountDistinct("x", "y"), rows, [type_, pa.int64()], cut)
 
 
-def test_distinct_columns_are_printed_as_they_are_written():
+def test_distinct_repr_is_its_call():
     assert repr(CountDistinct("a", "b")) == "CountDistinct('a', 'b')"

@@ -9,13 +9,13 @@ from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows
 from tests.accumulations.test_min_max import KINDS, order
 
 
-def test_first_and_last_go_by_event_time():
+def test_first_and_last_use_event_time():
     rows = [(5, 0, "late"), (1, 0, "early"), (3, 0, "middle")]
     assert values(First("x"), rows, pa.string(), groups=2) == ["early", None]
     assert values(Last("x"), rows, pa.string(), groups=2) == ["late", None]
 
 
-def test_ties_go_by_value_null_first():
+def test_ties_are_broken_by_value_null_first():
     rows = [(1, 0, "b"), (1, 0, None), (1, 0, "a")]
     assert values(First("x"), rows, pa.string(), groups=1) == [None]
     assert values(First("x", ignore_nulls=True), rows, pa.string(), groups=1) == ["a"]

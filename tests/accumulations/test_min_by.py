@@ -19,7 +19,7 @@ def test_min_by_and_max_by_give_the_value_beside_the_extreme():
     assert values(MaxBy("who", by="x"), rows, STRING, LONG, groups=2) == ["dan", None]
 
 
-def test_of_equal_ones_min_by_takes_the_least_value_null_first_and_max_by_the_greatest():
+def test_min_by_and_max_by_break_ties_by_value():
     rows = [(0, 0, "b", 1), (0, 0, None, 1), (0, 0, "a", 1)]
     assert values(MinBy("who", by="x"), rows, STRING, LONG, groups=1) == [None]
     assert values(MaxBy("who", by="x"), rows, STRING, LONG, groups=1) == ["b"]
@@ -31,7 +31,7 @@ def test_nan_is_the_greatest_and_a_column_of_nulls_has_no_extreme():
     assert values(MaxBy("who", by="x"), [(0, 0, "a", None)], STRING, pa.null(), groups=1) == [None]
 
 
-def test_a_column_that_is_none_or_has_no_order_is_refused():
+def test_a_missing_or_unorderable_column_is_rejected():
     with pytest.raises(OptionError, match=r"MinBy\(by=3\)"):
         MinBy("who", by=3)
     with pytest.raises(ColumnError, match="map_entries"):

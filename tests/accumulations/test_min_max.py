@@ -68,7 +68,7 @@ def test_nan_is_the_greatest_value():
     assert_same(value(Min("x"), [NAN, NAN], pa.float64()), NAN)
 
 
-def test_strings_go_by_bytes():
+def test_strings_are_compared_by_bytes():
     assert value(Max("x"), ["Z", "a", "é"], pa.string()) == "é"
     assert value(Min("x"), ["Z", "a", "é"], pa.string()) == "Z"
 
@@ -86,6 +86,6 @@ def test_only_nulls_give_null():
     assert value(Min("x"), [None], pa.string()) is None
 
 
-def test_maps_are_refused_with_the_fix():
+def test_maps_are_rejected_with_the_fix():
     with pytest.raises(ColumnError, match="map_entries"):
         Max("x").check_types("most", [pa.map_(pa.string(), pa.int64())])

@@ -85,7 +85,7 @@ def test_nested_values_are_those_of_plain_python_over_several_bundles(accumulati
 
 @FEW
 @given(bundles())
-def test_nested_values_can_be_taken_back(drawn):
+def test_nested_values_can_be_retracted(drawn):
     type_, parts = drawn
     over = retractable(Collect("x"), (type_,))
     state = over.reduce(*signed([], 1, type_))

@@ -1,4 +1,4 @@
-"""What accumulations say of the inputs of a merge."""
+"""Accumulations and the inputs of a merge."""
 
 import pyarrow as pa
 import pytest
@@ -14,7 +14,7 @@ INPUTS = {
 
 
 @pytest.mark.parametrize("accumulation", [*EVERY, Spread("x")], ids=repr)
-def test_an_accumulation_that_names_no_input_is_bound_to_none(accumulation):
+def test_an_accumulation_without_an_input_is_bound_to_none(accumulation):
     assert accumulation.names_of_inputs == ()
     assert accumulation.columns_of("orders") == ()
     assert accumulation.bind("name", INPUTS) is accumulation
@@ -36,7 +36,7 @@ def test_bound_to_inputs_it_reads_the_merged_columns_and_prints_as_declared():
         assert declared.bind("name", INPUTS) == bound
 
 
-def test_only_a_join_comes_out_as_other_rows_than_it_keeps():
+def test_only_joins_explode():
     types = [pa.int8(), pa.int64(), pa.int64()]
     together = CoGroup("orders", "clicks").bind("name", INPUTS)
     assert together.output_type(types) == together.value_type(types)

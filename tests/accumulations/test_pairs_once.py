@@ -36,7 +36,7 @@ def accumulated(join, parts):
 
 
 def contents(state):
-    """What accumulators hold, where order says nothing."""
+    """The contents of accumulators in which order does not matter."""
     return [[Counter(map(repr, items)) for items in lists] for lists in (column.to_pylist() for column in state)]
 
 
@@ -72,7 +72,7 @@ def test_the_pairs_are_those_of_two_loops(rows):
 
 
 @given(rows=rows)
-def test_what_comes_with_the_last_pane_are_the_pairs_and_every_row_without_one(rows):
+def test_the_last_pane_has_pairs_and_unmatched_rows(rows):
     state = accumulated(JOIN, [rows])
     (due,) = JOIN.of_last_pane(state)[2].to_pylist()
     sides = {side for _, side in rows}
@@ -87,7 +87,7 @@ def test_what_comes_with_the_last_pane_are_the_pairs_and_every_row_without_one(r
     left=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 9)), max_size=9),
     right=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 9)), max_size=9).map(sorted),
 )
-def test_the_rows_that_a_row_reaches_also_where_times_are_far_apart(least, factor, left, right):
+def test_matches_are_found_for_distant_times_too(least, factor, left, right):
     of_left, times = (np.array([row[i] for row in left], dtype=np.int64) for i in (0, 1))
     of_right, others = (np.array([row[i] for row in right], dtype=np.int64) for i in (0, 1))
     since, until = least + (times - 2) * factor, least + (times + 1) * factor

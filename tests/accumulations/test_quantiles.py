@@ -55,10 +55,10 @@ def test_quantiles_are_those_of_the_scalar_reference(rows, cut):
 
 
 @pytest.mark.parametrize("p", [-0.01, -1, 1.01, 2, True, "0.5", None])
-def test_a_share_is_from_0_to_1(p):
+def test_a_probability_is_from_0_to_1(p):
     with pytest.raises(OptionError):
         Quantiles("x", [0.5, p])
 
 
-def test_the_ends_are_shares():
+def test_0_and_1_are_probabilities():
     assert Quantiles("x", [0, 1]) == Quantiles("x", (0, 1))

@@ -43,7 +43,7 @@ def test_a_function_that_raises_is_named_with_its_arguments_and_group():
 
 
 def test_a_reduced_value_of_another_type_is_refused():
-    with pytest.raises(UserFunctionError, match=r"returned 1\.5, which is no int64"):
+    with pytest.raises(UserFunctionError, match=r"returned 1\.5, which is not of its result type, int64"):
         value(Reduce(lambda a, b: (a + b) / 2, "x"), [1, 2], pa.int64())
 
 
@@ -62,7 +62,7 @@ def test_fold_does_not_change_its_initial_value():
     assert fold.initial == []
 
 
-def test_fold_without_a_column_gets_the_row_as_a_dict():
+def test_fold_without_a_column_takes_the_row_as_a_dict():
     rows = pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": None}])
     fold = Fold("", lambda text, row: f"{text}{row['a']}{row['b']};")
     assert fold.inputs is None
@@ -70,7 +70,7 @@ def test_fold_without_a_column_gets_the_row_as_a_dict():
     assert fold.extract_columns(state, [rows.type]).to_pylist() == ["2None;1x;"]
 
 
-def test_fold_without_merge_goes_on_from_the_accumulator_before():
+def test_fold_without_merge_continues_from_the_old_accumulator():
     fold = Fold(0, lambda total, item: total * 10 + item, "x")
     first, times, groups = columns_of([(1, 0, 1), (2, 0, 2)], pa.int64(), groups=2)
     state = fold.reduce(first, times, groups)
@@ -80,7 +80,7 @@ def test_fold_without_merge_goes_on_from_the_accumulator_before():
     assert not fold.preaggregates
 
 
-def test_fold_without_merge_keeps_accumulators_that_meet_none():
+def test_fold_without_merge_keeps_untouched_accumulators():
     fold = Fold(0, operator.add, "x")
     columns, times, groups = columns_of([(1, 0, 1), (2, 1, 2)], pa.int64(), groups=2)
     state = fold.reduce(columns, times, groups)
@@ -89,7 +89,7 @@ def test_fold_without_merge_keeps_accumulators_that_meet_none():
         fold.combine(Groups(np.array([0, 0]), 1), state)
 
 
-def test_fold_without_merge_is_refused_for_windows_that_merge():
+def test_fold_without_merge_is_rejected_for_merging_windows():
     fold = Fold(0, operator.add, "x")
     fold.check("total", merging=False)
     with pytest.raises(PipelineError, match="give merge="):
@@ -108,16 +108,16 @@ def test_fold_with_merge_keeps_the_laws(rows, cut):
 
 
 @pytest.mark.parametrize(("initial", "type_"), [(0, "bigint"), (True, "boolean"), (0.0, "double"), ("", "string")])
-def test_the_result_type_is_told_by_the_initial_value(initial, type_):
+def test_the_result_type_is_inferred_from_the_initial_value(initial, type_):
     assert Fold(initial, max, "x").result_type == type_
 
 
 def test_fold_checks_its_arguments():
     with pytest.raises(OptionError, match="result_type='array<string>'"):
         Fold([], append, "x")
-    with pytest.raises(OptionError, match="is no type of Spark's"):
+    with pytest.raises(OptionError, match="is not a Spark type"):
         Fold([], append, "x", result_type="list[str]")
-    with pytest.raises(OptionError, match="cannot be kept in the checkpoint"):
+    with pytest.raises(OptionError, match="cannot be stored in the checkpoint"):
         Fold(object(), append, "x", result_type="bigint")
     with pytest.raises(OptionError, match="must be a function"):
         Fold(0, None, "x")
@@ -125,19 +125,19 @@ def test_fold_checks_its_arguments():
         Reduce("max", "x")
 
 
-def test_an_accumulator_that_cannot_be_kept_is_told():
-    with pytest.raises(UserFunctionError, match=r"Fold\(.*builtins.object.*make it of None, bool") as raised:
+def test_an_accumulator_that_cannot_be_stored_is_reported():
+    with pytest.raises(UserFunctionError, match=r"Fold\(.*builtins.object.*build it of None, bool") as raised:
         values(Fold(0, lambda _, __: object(), "x"), [(0, 3, 1)], pa.int64())
     assert raised.value.group == 3
 
 
-def test_folds_are_hashable_whatever_they_begin_with():
+def test_folds_are_hashable_with_any_initial_value():
     folds = [Fold([], append, "x", result_type="array<bigint>") for _ in range(2)]
     assert hash(folds[0]) == hash(folds[1])
 
 
-def test_a_lambda_that_raises_is_told_apart_since_its_checkpoint_takes_no_other():
-    with pytest.raises(bm.UserFunctionError, match=r"as a function of a module.*begin a new checkpoint"):
+def test_a_raising_lambda_needs_a_new_checkpoint():
+    with pytest.raises(bm.UserFunctionError, match=r"module-level function.*begin a new checkpoint"):
         _reduce(lambda a, b: a / b)
     with pytest.raises(bm.UserFunctionError, match="fix it and restart from the checkpoint"):
         _reduce(operator.truediv)

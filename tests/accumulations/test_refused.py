@@ -28,7 +28,7 @@ class Held(Accumulation):
         self.held = object()
 
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("sum of an object", lambda: START.accumulate(n=Count().of("a"), m=Held()), ["accumulate(m)=Held(", "attrs"]),
     ("accumulate text", lambda: START.accumulate(n="count"), ["accumulate(n)='count'", "Count()"]),
@@ -42,7 +42,7 @@ AT_ONCE = [
     (
         "keep rows of every pair",
         lambda: InnerJoin("a", "b", keep_rows={"a": 3}),
-        ["InnerJoin(keep_rows={'a': 3})", "gives each pair once", "add once=True"],
+        ["InnerJoin(keep_rows={'a': 3})", "emits each pair once", "add once=True"],
     ),
     (
         "keep every pair for a time",
@@ -60,12 +60,12 @@ AT_ONCE = [
     (
         "keep rows of no input",
         lambda: InnerJoin("a", "b", once=True, keep_rows={"c": 3}),
-        ["InnerJoin(keep_rows={'c': 3}): 'c' is no input", "it has a, b"],
+        ["InnerJoin(keep_rows={'c': 3}): 'c' is not an input", "its inputs are a, b"],
     ),
     (
         "keep for of no input",
         lambda: InnerJoin("a", "b", once=True, keep_for={"c": 3}),
-        ["InnerJoin(keep_for={'c': '3 seconds'}): 'c' is no input", "it has a, b"],
+        ["InnerJoin(keep_for={'c': '3 seconds'}): 'c' is not an input", "its inputs are a, b"],
     ),
     *[
         (
@@ -92,7 +92,7 @@ AT_ONCE = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 

@@ -107,7 +107,7 @@ def joined(first, second):
 
 
 def drawn(data, types):
-    """Rows, those of them that are taken back, and those that are left."""
+    """Rows, the retracted ones among them, and the remaining ones."""
     row = st.tuples(st.integers(-3, 3), st.integers(0, GROUPS - 1), *(VALUES[type_] for type_ in types))
     rows = data.draw(st.lists(row, max_size=12))
     taken = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
@@ -173,11 +173,11 @@ def accepts(type_, value):
         (Balance("x"), (LONG,), Retracting),
     ],
 )
-def test_what_can_be_taken_away_exactly_is_and_the_others_keep_their_rows(accumulation, types, how):
+def test_exact_accumulations_subtract_and_others_store_rows(accumulation, types, how):
     assert type(retractable(accumulation, types)) is how
 
 
-def test_a_sum_that_does_not_fit_names_its_column_also_where_rows_are_taken_back():
+def test_a_retractable_sum_that_overflows_names_its_column():
     over = retractable(a.Sum("x"), (LONG,))
     with pytest.raises(NumericOverflowError, match="column 'x' does not fit bigint"):
         over.reduce(

@@ -1,4 +1,4 @@
-"""What users' functions return may be one and the same object each time: no window sees another's."""
+"""User functions may return the same object each time: windows do not share state."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def test_an_object_that_create_shares_is_refused(wrap):
         lambda: pipeline.run(TestStream()),
         lambda: pipeline.then(bm.Pipeline().accumulate(n=Count())),
     ):
-        with pytest.raises(PipelineError, match=r"one and the same Sketch each time.*make a new one in create"):
+        with pytest.raises(PipelineError, match=r"the same Sketch each time.*return a new one from create"):
             call()
 
 
-def test_objects_made_anew_and_objects_that_do_not_change_are_taken():
+def test_new_and_immutable_objects_are_accepted():
     assert values(Anew(Sketch())) == [("a", [1]), ("a", [3]), ("b", [2])]
     for constant in (None, "text", 5, frozenset([1]), bm.Sessions(3), object(), bm.DropReason.EXPIRED, (1, "a")):
         BY_KEY.accumulate(v=Seen(constant)).explain()
@@ -171,7 +171,7 @@ def test_windows_do_not_share_a_triggers_state():
     assert [(pane.key["k"], pane.values["n"]) for pane in pipeline.run(script)] == [("a", 3)]
 
 
-def test_rows_that_are_tried_again_are_shown_to_a_trigger_once():
+def test_retried_rows_are_shown_to_a_trigger_once():
     pipeline = BY_KEY.trigger(AtThree()).discarding().accumulate(n=Fold(0, raises_at_13, "x")).on_error("drop")
     script = TestStream().add([{"ts": 1, "k": "a", "x": x} for x in (1, 13)]).add([{"ts": 1, "k": "a", "x": 1}])
     assert [pane.reason for pane in pipeline.run(script)] == [DropReason.ERROR]

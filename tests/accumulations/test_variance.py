@@ -48,7 +48,7 @@ def test_variance_is_that_of_the_scalar_reference(rows, cut):
         assert_laws(accumulation, rows, [pa.float64()], cut, 1e-6)
 
 
-def test_a_part_with_nothing_in_it_changes_no_bit_of_the_mean():
+def test_merging_an_empty_part_keeps_the_mean_exact():
     state = [pa.array([3, 0]), pa.array([0.1, 0.0]), pa.array([0.5, 0.0])]
     n, mean, squares = Variance("x").combine(Groups(np.zeros(2, np.int64), 1), state)
     assert (n.to_pylist(), mean.to_pylist(), squares.to_pylist()) == ([3], [0.1], [0.5])

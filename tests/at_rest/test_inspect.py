@@ -46,7 +46,7 @@ END = "the watermark to pass its end, 1970-01-01 00:01:00: 30 seconds to go"
 
 
 def waits(trigger, script=SCRIPT):
-    """What the window of key a waits for."""
+    """The reason why the window of key a has not fired."""
     said = COUNTS.trigger(trigger, allow_data_loss=True).why(script, key="a", window=0)
     return said.partition("It waits for ")[2].partition(". Its rule")[0]
 
@@ -68,11 +68,11 @@ def waits(trigger, script=SCRIPT):
         (Always(), "a further row"),
     ],
 )  # fmt: skip
-def test_a_trigger_says_what_it_waits_for(trigger, words):
+def test_a_trigger_describes_its_wait(trigger, words):
     assert waits(trigger) == words
 
 
-def test_after_the_end_it_waits_for_what_late_says():
+def test_after_the_end_it_waits_for_the_late_trigger():
     late = COUNTS.allowed_lateness(1000).trigger(AfterWatermark(late=AfterCount(4)))
     said = late.why(SCRIPT.advance_watermark_to(60).add([A]), key="a", window=0)
     assert "It waits for 3 more rows (1 of 4 have come since it began waiting)." in said
@@ -101,7 +101,7 @@ class OnceTenInWords(OnceTen):
         return f"{10 - state} plays more"
 
 
-def test_a_trigger_of_users_own_says_its_state_or_its_own_words():
+def test_a_user_defined_trigger_shows_its_state_or_its_description():
     assert waits(OnceTen()) == "what OnceTen() says; its state is 2"
     assert waits(OnceTenInWords()) == "8 plays more"
 
@@ -177,7 +177,7 @@ def test_the_input_that_holds_the_watermark_back_is_named():
     assert "there is no watermark yet" in none
 
 
-def test_the_next_batch_and_what_holds_a_pane_back_after_it_fired():
+def test_the_next_batch_and_the_reasons_that_hold_a_fired_pane_back():
     held = COUNTS.suppress(bm.UntilWindowCloses(), name="final")
     ((bound, stores),) = stages_after(held.flow.completed, SCRIPT.events)
     facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0], bound.operator)
@@ -215,7 +215,7 @@ class Longest(Accumulation):
         return accumulator
 
 
-def test_what_no_checkpoint_holds_is_said_and_the_rest_is_there():
+def test_unknown_facts_of_a_checkpoint_are_listed():
     own = COUNTS.trigger(OnceTen(), allow_data_loss=True).accumulate(longest=Longest("v"))
     ((bound, stores),) = stages_after(own.flow.completed, SCRIPT.events)
     notes = dict(enumerate(stores))
@@ -225,7 +225,7 @@ def test_what_no_checkpoint_holds_is_said_and_the_rest_is_there():
     assert [sentence.partition(":")[0] for sentence in facts.unknown] == [
         "the trigger OnceTen()",
         "the values of longest=Longest(column='v')",
-        "the checkpoint was written by a version of beamish that did not describe its stages",
+        "the checkpoint was written by a version of beamish that did not store descriptions",
     ]
     (row, *_) = rows_of(facts.asked(EVERY).read(stores[0]))
     assert row["values"] == {"n": 2, "total": 2}
@@ -281,7 +281,7 @@ def test_the_stage_that_is_asked_about():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_kind_of_stage_says_where_it_stands(name):
+def test_every_kind_of_stage_reports_its_progress(name):
     case = CASES[name]
     stages = list(stages_after(case.pipeline.flow.completed, case.before.events))
     abouts = json.loads(json.dumps(descriptions(stages[-1][0])))

@@ -1,4 +1,4 @@
-"""What a release wrote, every later version reads (docs/rules/running.md#state-format): the files in tests/checkpoints."""
+"""Every later version reads the checkpoints of a release (docs/rules/running.md#state-format): the files in tests/checkpoints."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OLDER = [
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
-def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(path):
+def test_a_stored_checkpoint_continues_like_an_uninterrupted_run(path):
     case = CASES[path.stem]
     resumed = Resumed(json.loads(path.read_text("utf-8")))
     went_on = run(case.pipeline.flow, case.after.events, Variation(shards=2, adapt=resumed.resume))

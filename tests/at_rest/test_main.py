@@ -20,7 +20,7 @@ def module(tmp_path, monkeypatch):
     return "jobs_of_test_main"
 
 
-def test_explain_prints_what_a_pipeline_will_do(module, capsys):
+def test_explain_describes_a_pipeline(module, capsys):
     assert main(["explain", f"{module}:plays"]) == 0
     assert "fixed, 1 minute long" in capsys.readouterr().out
 
@@ -31,15 +31,15 @@ def test_explain_prints_what_a_pipeline_will_do(module, capsys):
         ("plays", "must be MODULE:NAME"),
         ("no_such_module_here:plays", "the module 'no_such_module_here' cannot be imported from here"),
         ("jobs_of_test_main:nothing", "'jobs_of_test_main' has no 'nothing'"),
-        ("jobs_of_test_main:other", "it is 3, and must be a pipeline"),
+        ("jobs_of_test_main:other", "3 must be a pipeline"),
     ],
 )
-def test_a_pipeline_that_is_not_there_is_said_to_be_so(module, capsys, where, words):
+def test_a_missing_pipeline_is_reported(module, capsys, where, words):
     assert main(["explain", where]) == 1
     assert words in capsys.readouterr().err
 
 
-def test_a_command_that_is_none_is_said_to_be_so(capsys):
+def test_an_unknown_command_is_reported(capsys):
     with pytest.raises(SystemExit):
         main(["look"])
     assert "invalid choice: 'look'" in capsys.readouterr().err

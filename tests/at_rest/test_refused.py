@@ -5,12 +5,12 @@ from beamish.accumulations import Count
 from beamish.testing import TestStream
 from tests.refused import ONE_CHANGE, ONE_ROW, PLAIN, RATES, START, cases, refused
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     (
         "why of no key column",
         lambda: PLAIN.why(ONE_ROW, key={"x": 1}),
-        ["why(key={'x': 1})", "'x' is no key column", "['team']"],
+        ["why(key={'x': 1})", "'x' is not a key column", "['team']"],
     ),
     ("why of another type of key", lambda: PLAIN.why(ONE_ROW, key=3), ["why(key={'team': 3})", "'team' is string"]),
     (
@@ -39,7 +39,7 @@ AT_ONCE = [
     (
         "windows of no key",
         lambda: PLAIN.state(TestStream().add([{"ts": 1, "team": "a", "score": 1}])).windows(key={"x": 1}),
-        ["key={'x': 1}", "no key column"],
+        ["key={'x': 1}", "not a key column"],
     ),
 ]
 
@@ -69,10 +69,10 @@ REFUSED = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)

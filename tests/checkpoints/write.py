@@ -48,7 +48,7 @@ def move(folder: Path, old: str, new: str) -> None:
 
 
 def stores_of(case: Case) -> list[DictStore]:
-    """What is stored after the first half, shard by shard, each stage after those whose panes it takes."""
+    """The state after the first half, shard by shard, each stage after its inputs."""
     kept = Kept()
     run(case.pipeline.flow, case.before.events, Variation(shards=2, adapt=kept.keep))
     return kept.stores

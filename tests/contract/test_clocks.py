@@ -17,18 +17,18 @@ def after(policy, *steps):
 IDLE = bm.BoundedOutOfOrderness(0, idle_timeout=10)
 
 
-def test_idle_watermark_moves_on_when_the_timeout_is_just_reached_a_step_later():
+def test_idle_watermark_advances_one_step_after_the_timeout():
     rose = (100 * SECOND, 0)
     assert after(IDLE, rose, (None, 10 * SECOND)) == 100 * SECOND
     assert after(IDLE, rose, (None, 10 * SECOND), (None, None)) == 110 * SECOND
     assert after(IDLE, rose, (None, 10 * SECOND - 1), (None, None)) == 100 * SECOND
 
 
-def test_idle_watermark_stays_where_it_got_when_rows_are_behind_it():
+def test_idle_watermark_never_goes_back():
     assert after(IDLE, (100 * SECOND, 0), (None, 50 * SECOND), (None, None), (120 * SECOND, None)) == 150 * SECOND
 
 
-def test_there_is_nothing_to_move_before_the_first_watermark():
+def test_idle_timeout_needs_a_first_watermark():
     assert after(IDLE, (None, 50 * SECOND), (None, 90 * SECOND)) == NO_WATERMARK_US
 
 

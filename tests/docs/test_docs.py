@@ -1,4 +1,4 @@
-"""What the pages say is so: their Python runs, block after block, and prints what stands below it. And the site has all pages."""
+"""The pages are correct: their Python runs, block after block, and prints the output below it; and the site has all pages."""
 
 import ast
 import doctest
@@ -34,21 +34,21 @@ def test_examples_in_docs_run(root, name):
 
 
 @pytest.mark.parametrize("name", of_kind("plain"))
-def test_python_in_a_page_prints_what_stands_below_it(name, tmp_path, monkeypatch):
+def test_python_in_a_page_prints_the_block_below(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     assert run_page(name, PAGES[name])
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", of_kind("spark"))
-def test_python_in_a_page_prints_what_stands_below_it_on_spark(spark, name, tmp_path, monkeypatch):
+def test_python_in_a_page_prints_the_block_below_on_spark(spark, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spark.sql("drop view if exists panes")
     assert run_page(name, PAGES[name], without=".remote(")
 
 
 @pytest.mark.parametrize("name", sorted(FRAGMENTS))
-def test_parts_of_programs_name_what_there_is(name):
+def test_program_fragments_use_existing_names(name):
     for code, _ in blocks(PAGES[name]):
         tree = ast.parse(code)
         for node in ast.walk(tree):

@@ -13,7 +13,7 @@ from beamish.triggers import AfterEach, AfterValue, AfterWatermark, Always, Neve
 
 @attrs.frozen
 class Exercise:
-    """What the page gives, by name, and what it wants to see."""
+    """The definitions of the page, by name, and its expected output."""
 
     given: dict
     must_print: str
@@ -38,7 +38,7 @@ def exercise(root):
 
 @pytest.fixture
 def printed(capsys):
-    """What ``show`` prints of a solution."""
+    """The output of ``show`` for a solution."""
 
     def show(exercise, solution):
         exercise.given["show"](solution)

@@ -194,7 +194,7 @@ def windows_of(gallery, *, sessions):
 
 
 @pytest.mark.parametrize("name", ALL_COUNTED)
-def test_what_is_said_in_the_end_is_what_all_plays_come_to(gallery, picture_of, name):
+def test_the_final_total_equals_all_plays(gallery, picture_of, name):
     (panel,) = picture_of(name).panels
     last: dict[datetime | None, int] = {}
     for box in panel.boxes:
@@ -207,7 +207,7 @@ def test_what_is_said_in_the_end_is_what_all_plays_come_to(gallery, picture_of, 
         assert last == windows_of(gallery, sessions="sessions" in name)
 
 
-def test_each_row_is_where_it_happened_and_came(gallery, picture_of):
+def test_each_row_is_at_its_event_and_processing_time(gallery, picture_of):
     (panel,) = picture_of("per-record").panels
     shown = [(int(point.label), clock_label(point.event_us), clock_label(point.time)) for point in panel.points]
     assert shown == gallery["PLAYS"]

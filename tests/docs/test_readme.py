@@ -1,4 +1,4 @@
-"""What the README says is so: its Python runs, block after block, and prints what stands below it."""
+"""The README is correct: its Python runs, block after block, and prints the output below it."""
 
 import importlib.util
 import re
@@ -9,7 +9,7 @@ from tests.pages import run_page
 
 
 @pytest.mark.spark
-def test_python_in_the_readme_prints_what_stands_below_it(root, spark):
+def test_python_in_the_readme_prints_the_block_below(root, spark):
     spark.sql("drop view if exists panes")
     assert run_page("README.md", (root / "README.md").read_text())
 
@@ -26,7 +26,7 @@ def test_readme_commands_are_make_targets(root):
         assert f"\n{target}:" in makefile, target
 
 
-def test_the_picture_in_the_readme_is_what_a_run_draws(root, tmp_path):
+def test_the_picture_in_the_readme_is_up_to_date(root, tmp_path):
     spec = importlib.util.spec_from_file_location("site_pictures", root / "tools" / "site_pictures.py")
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)

@@ -11,7 +11,7 @@ import pytest
 
 
 def run(root, capsys, name, *arguments):
-    """What ``python examples/NAME.py`` prints; in this process, so that all share one Spark session."""
+    """The output of ``python examples/NAME.py``; in this process, so that all share one Spark session."""
     argv, sys.argv = sys.argv, [name, *arguments]
     try:
         runpy.run_path(str(root / "examples" / f"{name}.py"), run_name="__main__")
@@ -293,13 +293,13 @@ ON_SPARK = {
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_example_in_process_prints_what_it_says(root, capsys, name):
+def test_example_in_process_prints_its_documented_output(root, capsys, name):
     assert lines(run(root, capsys, name)) == lines(IN_PROCESS[name])
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
-def test_example_on_spark_prints_what_it_says(root, capsys, spark, name):
+def test_example_on_spark_prints_its_documented_output(root, capsys, spark, name):
     assert lines(run(root, capsys, name)) == lines(ON_SPARK[name])
 
 
@@ -384,7 +384,7 @@ def test_final_sessions_in_sql_equal_the_pipeline_by_hand(root, capsys, spark):
 
 
 @pytest.mark.spark
-def test_flights_meet_the_weather_as_of_their_departure_and_the_check_holds(root, capsys, spark):
+def test_flights_are_joined_with_the_weather_as_of_departure(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
         run(root, capsys, "weather_as_of", "--days", "1", "--batches", "3")
     assert ended.value.code == 0

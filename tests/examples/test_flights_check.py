@@ -33,7 +33,7 @@ def ledger(*rows):
     return pd.DataFrame([row(*entry) for entry in rows])
 
 
-def test_live_panes_are_those_no_retraction_took_back(check):
+def test_live_panes_are_those_not_retracted(check):
     live, problems = check.live_panes(
         ledger(("PANE", 0, 2, None), ("RETRACTION", 0, 2, None), ("PANE", 1, 3, 1.5)), ["origin"]
     )
@@ -41,7 +41,7 @@ def test_live_panes_are_those_no_retraction_took_back(check):
     assert live["departures"].tolist() == [3]
 
 
-def test_retraction_of_a_pane_that_is_not_there_is_a_problem(check):
+def test_retraction_of_a_missing_pane_is_a_problem(check):
     _, problems = check.live_panes(ledger(("PANE", 0, 2, None), ("RETRACTION", 0, 5, None)), ["origin"])
     assert problems == ["1 retractions take back a pane that is not there"]
 

@@ -1,4 +1,4 @@
-"""The lessons: each prints what docs/lessons.md says, and what some believe is not what comes out.
+"""The lessons: each prints the output in docs/lessons.md, and it contradicts the misconception.
 
 A lesson keeps two values for this: ``came``, its answer, and ``believed``, the answer of those whom it quotes.
 """
@@ -41,14 +41,14 @@ def lesson(root):
 
 @pytest.fixture
 def page(root):
-    """Of each lesson what it prints after its question, and the change that the page proposes."""
+    """The output of each lesson after its question, and the change that the page proposes."""
     section = r"`python examples/lessons/(\w+)\.py`.*?```text\n(.*?)```.*?Then change `(.+?)` to `(.+?)`\."
     text = (root / "docs" / "lessons.md").read_text()
     return {name: (said, old, new) for name, said, old, new in re.findall(section, text, re.DOTALL)}
 
 
 def check(lesson, page, capsys, name):
-    """What holds for every lesson; gives what the program holds in the end."""
+    """Check the rules of every lesson; returns the final variables of the program."""
     held = run(lesson(name))
     printed, question, said = capsys.readouterr().out, held["__doc__"], page[name][0]
     assert printed == f"{question}\n{said}"
@@ -61,14 +61,14 @@ def check(lesson, page, capsys, name):
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_lesson_prints_what_the_page_says_and_what_some_believe_is_wrong(lesson, page, capsys, monkeypatch, name):
+def test_lesson_prints_the_page_and_refutes_the_misconception(lesson, page, capsys, monkeypatch, name):
     for package in ("pyspark", "matplotlib"):  # it needs neither
         monkeypatch.setitem(sys.modules, package, None)
     check(lesson, page, capsys, name)
 
 
 @pytest.mark.spark
-def test_lesson_of_streams_and_batches_prints_what_the_page_says(lesson, page, capsys, tmp_path, spark):
+def test_lesson_of_streams_and_batches_prints_the_page(lesson, page, capsys, tmp_path, spark):
     spark.sql("drop view if exists lesson")
     held = check(lesson, page, capsys, "09_on_spark")
     assert held["came"] == held["by_script"]
@@ -77,7 +77,7 @@ def test_lesson_of_streams_and_batches_prints_what_the_page_says(lesson, page, c
 
 
 @pytest.mark.spark
-def test_lesson_of_restarts_prints_what_the_page_says(lesson, page, capsys, spark):
+def test_lesson_of_restarts_prints_the_page(lesson, page, capsys, spark):
     check(lesson, page, capsys, "10_restart")
 
 
@@ -99,7 +99,7 @@ def test_lesson_draws_its_picture(lesson, capsys, tmp_path, name):
     assert held["picture"].picture.title == held["__doc__"].partition("\n")[0]
 
 
-def test_every_lesson_is_run_here_and_has_its_place_on_the_page(root, page):
+def test_every_lesson_is_run_and_listed(root, page):
     names = [path.stem for path in sorted((root / "examples" / "lessons").glob("*.py"))]
     assert names == [*IN_PROCESS, *ON_SPARK] == list(page)
     text = (root / "docs" / "lessons.md").read_text()
@@ -110,7 +110,7 @@ def test_every_lesson_is_run_here_and_has_its_place_on_the_page(root, page):
 
 
 @pytest.mark.parametrize("name", ["lessons.md", "exercises.md"])
-def test_the_pages_link_to_what_is_there(root, name):
+def test_links_of_the_pages_exist(root, name):
     text = (root / "docs" / name).read_text()
     for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([\w-]+))?\)", text):
         linked = text if not target else (root / "docs" / target).read_text()
@@ -125,7 +125,7 @@ def question_of(path):
 
 
 @pytest.mark.parametrize(("name", "minutes"), [("03_late", 1), ("04_early", 2), ("05_modes", 2), ("07_sessions", 30)])
-def test_the_watermark_that_a_story_tells_is_that_of_its_pipeline(lesson, capsys, name, minutes):
+def test_the_watermark_of_a_story_is_its_pipelines(lesson, capsys, name, minutes):
     held = run(lesson(name))
     assert f'bm.BoundedOutOfOrderness("{minutes} minute' in lesson(name).read_text()
     latest = BEGINS

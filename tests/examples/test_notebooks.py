@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples" / "notebooks").glob("
 
 
 def shown(code, names):
-    """What a notebook shows below a cell: what it prints, and the HTML, or else the text, of its last expression."""
+    """The output of a notebook cell: printed text, and the HTML, or else the text, of its last expression."""
     body = ast.parse(code).body
     last = ast.Expression(body.pop().value) if body and isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -30,7 +30,7 @@ def cells(request):
     return [cell for cell in json.loads(request.param.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
-def test_a_notebook_is_kept_without_outputs(cells):
+def test_a_notebook_is_stored_without_outputs(cells):
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
 
 
@@ -42,7 +42,7 @@ def test_a_notebook_runs(cells):
     assert "<table" in said[1]
 
 
-def test_the_first_notebook_says_what_its_text_says():
+def test_the_first_notebook_prints_the_output_that_its_text_describes():
     cells = [
         "".join(cell["source"]) for cell in json.loads(NOTEBOOKS[0].read_text())["cells"] if cell["cell_type"] == "code"
     ]

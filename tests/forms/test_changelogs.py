@@ -29,7 +29,7 @@ def values(panes):
     ]
 
 
-def test_a_removal_of_what_is_not_there_is_dropped_and_a_row_that_comes_later_does_not_meet_it():
+def test_a_retraction_of_a_missing_row_is_dropped():
     pipeline = FIRED.accumulating().accumulate(most=Max("score"), n=Count())
     script = TestStream().add([diff(1), diff(-1, score=7)]).add([diff(-1, score=9)]).add([diff(1, score=9)])
     assert values(pipeline.run(script)) == [
@@ -40,7 +40,7 @@ def test_a_removal_of_what_is_not_there_is_dropped_and_a_row_that_comes_later_do
     ]
 
 
-def test_of_equal_removals_as_many_are_dropped_as_there_are_rows_too_few():
+def test_surplus_retractions_are_dropped():
     pipeline = FIRED.accumulating_and_retracting().accumulate(scores=Collect("score"), n=Count())
     script = TestStream().add([diff(2)]).add([diff(-3), diff(1, score=1)])
     assert values(pipeline.run(script))[1:] == [
@@ -50,7 +50,7 @@ def test_of_equal_removals_as_many_are_dropped_as_there_are_rows_too_few():
     ]
 
 
-def test_where_sums_alone_are_kept_only_more_removals_than_rows_are_known():
+def test_sums_detect_only_more_retractions_than_rows():
     pipeline = FIRED.accumulating().accumulate(total=Sum("score"))
     script = TestStream().add([diff(-1)]).add([diff(1)]).add([diff(-1, score=3)]).add([diff(-1)])
     assert values(pipeline.run(script)) == [
@@ -60,14 +60,14 @@ def test_where_sums_alone_are_kept_only_more_removals_than_rows_are_known():
     ], "the removal of 3 took the only row away: that it was of another one nothing can tell"
 
 
-def test_a_removal_that_finds_nothing_wakes_no_trigger_and_makes_no_window():
+def test_a_dropped_retraction_creates_no_window():
     pipeline = FIRED.trigger(Repeatedly(AfterCount(2))).accumulating().accumulate(scores=Collect("score"))
     script = TestStream().add([diff(1)]).add([diff(-1, score=8)]).add([diff(-1, ts=15)]).advance_watermark_to_infinity()
     reasons = [pane.reason for pane in pipeline.run(script)]
     assert reasons == ["unmatched_removal", "unmatched_removal", None]
 
 
-def test_a_late_removal_is_dropped_and_what_it_would_have_removed_stays():
+def test_a_late_removal_is_dropped_and_its_target_stays():
     pipeline = FIRED.accumulating_and_retracting().accumulate(n=Count())
     script = TestStream().add([diff(1)]).advance_watermark_to(30).add([diff(-1)])
     panes = pipeline.run(script)
@@ -75,7 +75,7 @@ def test_a_late_removal_is_dropped_and_what_it_would_have_removed_stays():
     assert [pane.values for pane in bm.live(panes)] == [{"n": 1}]
 
 
-def test_stored_panes_are_taken_in_with_their_retractions():
+def test_stored_panes_are_read_with_their_retractions():
     scores = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.FixedWindows(10))
     scores = scores.trigger(Always()).accumulating_and_retracting().accumulate(total=Sum("score"))
     script = TestStream()
@@ -135,7 +135,7 @@ def test_changes_of_a_table_are_versions_too_and_rows_of_a_join():
     assert came == [("INSERT", 5), ("UPDATE_BEFORE", 5), ("UPDATE_AFTER", 6), ("DELETE", 6)]
 
 
-# What is refused
+# Refused changelogs
 
 STORED_PANE = {**ROW, "pane": {"kind": "RETRACTION", "timing": "EARLY", "index": 0}}
 BY_TEAM = (
@@ -156,7 +156,7 @@ def test_a_producers_records_lead_to_its_table(name):
     assert {pane.key["team"]: tuple(pane.values.values()) for pane in panes} == totals(produced.table)
 
 
-def test_a_bundle_of_tombstones_alone_fires_nothing():
+def test_a_bundle_of_tombstones_fires_nothing():
     script = TestStream().add([debezium("c", None, A)]).add([TOMBSTONE, TOMBSTONE])
     assert len(BY_TEAM.from_changelog("debezium").trigger(Always()).accumulating().run(script)) == 1
 
@@ -263,7 +263,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_is_refused_with_the_fix(name):
+def test_invalid_changelogs_are_rejected_with_the_fix(name):
     error, call, fragments = REFUSED[name]
     with pytest.raises(error) as caught:
         call()

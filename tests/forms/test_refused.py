@@ -3,7 +3,7 @@
 import beamish as bm
 from tests.refused import cases, refused
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("live as of noon", lambda: bm.live([], as_of="noon"), ["live(as_of)='noon'", "seconds"]),
 ]
@@ -16,10 +16,10 @@ REFUSED = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)

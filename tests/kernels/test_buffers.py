@@ -32,7 +32,7 @@ def test_limbs_and_offsets_are_those_of_a_slice():
     assert offsets(pa.array([], pa.string())).tolist() == [0]
 
 
-def test_valid_says_which_rows_are_not_null():
+def test_valid_marks_rows_that_are_not_null():
     assert valid(pa.array([1, 2])) is None
     assert valid(pa.array([None, 1, None, 2] * 6).slice(7, 4)).tolist() == [True, False, True, False]
     assert valid(pa.nulls(2)).tolist() == [False, False]

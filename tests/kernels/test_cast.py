@@ -25,7 +25,7 @@ def _laid_out(column, layout):
     return pa.array(column.to_pylist(), layout(VOID))
 
 
-def test_fields_and_items_are_cast_to_the_types_they_are_to_have():
+def test_fields_and_items_are_cast():
     column = pa.array([{"a": [1, None], "b": None}, None], pa.struct([("a", pa.list_(pa.int32())), ("b", pa.null())]))
     wide = pa.struct([("a", pa.list_(pa.float64())), ("b", pa.int64())])
     made = cast(column, wide)

@@ -48,7 +48,7 @@ def exact(value):
 
 
 @given(VALUES)
-def test_a_value_comes_back_exactly(value):
+def test_a_value_is_decoded_exactly(value):
     assert exact(decode(encode(value))) == exact(value)
     assert encode(decode(encode(value))) == encode(value)
 
@@ -73,13 +73,13 @@ def test_a_value_comes_back_exactly(value):
         timedelta(days=-1, microseconds=1),
     ],
 )
-def test_odd_values_come_back_exactly(value):
+def test_odd_values_are_decoded_exactly(value):
     back = decode(encode(value))
     assert exact(back) == exact(value)
     assert getattr(back, "fold", 0) == getattr(value, "fold", 0)
 
 
-def test_an_int_longer_than_python_prints_comes_back():
+def test_an_int_longer_than_python_prints_is_decoded():
     assert decode(encode(-(10**5000))) == -(10**5000)
 
 
@@ -89,7 +89,7 @@ def test_other_values_are_refused(value):
         encode(value)
 
 
-def test_a_value_that_holds_itself_is_refused():
+def test_a_cyclic_value_is_rejected():
     loop = []
     loop.append(loop)
     with pytest.raises(TypeError, match="holds itself"):

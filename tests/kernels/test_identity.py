@@ -1,4 +1,4 @@
-"""What a checkpoint holds of an option."""
+"""The identity of an option in a checkpoint."""
 
 import dataclasses
 import enum
@@ -80,7 +80,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_an_identity_comes_back_from_json_as_it_was(value):
+def test_an_identity_survives_json(value):
     text = json.dumps(identity(value))
     assert json.dumps(json.loads(text)) == text
     assert same(value, value)
@@ -133,7 +133,7 @@ def test_moments_and_durations_are_exact():
 
 
 @pytest.mark.parametrize("accumulation", EVERY, ids=repr)
-def test_each_built_in_accumulation_is_told_from_the_others(accumulation):
+def test_identities_of_built_in_accumulations_differ(accumulation):
     assert [one for one in EVERY if same(one, accumulation)] == [accumulation]
 
 
@@ -217,7 +217,7 @@ def test_a_method_is_that_of_its_object():
     assert not same(Scale(2).apply, Scale(3).apply)
 
 
-def test_plain_classes_are_known_by_their_repr_or_their_attributes():
+def test_plain_classes_are_identified_by_repr_or_attributes():
     class Plain:
         def __init__(self, n):
             self.n = n
@@ -240,7 +240,7 @@ def test_plain_classes_are_known_by_their_repr_or_their_attributes():
         def identity(self):
             return "own", self.n, Colour.RED
 
-    where = "test_plain_classes_are_known_by_their_repr_or_their_attributes.<locals>."
+    where = "test_plain_classes_are_identified_by_repr_or_attributes.<locals>."
     assert identity(Plain(1)) == {"is": f"{where}Plain", "n": 1}
     assert identity(Slots(1)) == {"is": f"{where}Slots", "n": 1}
     assert identity(Printed(1)) == "Printed(1, <object object>)"
@@ -250,13 +250,13 @@ def test_plain_classes_are_known_by_their_repr_or_their_attributes():
     assert identity(Plain) == f"{__name__}.{where}Plain"
 
 
-def test_what_holds_only_an_address_does_not_say_what_it_is():
+def test_an_object_with_only_an_address_has_no_identity():
     class Plain:
         def __init__(self, held):
             self.held = held
 
     for option in (Plain(object()), Option(1, many=([{"a": object()}],)), Plain(Plain(object())), Record(object())):
-        with pytest.raises(bm.OptionError, match=r"window\(option\)=.*object object at .* does not say what it is"):
+        with pytest.raises(bm.OptionError, match=r"window\(option\)=.*object object at .* has no identity"):
             check_says_what_it_is("window(option)", option)
     told = [max, lambda: 1, Colour.RED, ZoneInfo("UTC"), np.array([1]), {"a": (1, {2})}, Option(1), a.Count(), Plain]
     check_says_what_it_is("window(option)", Plain([*told, Plain(told)]))
@@ -265,7 +265,7 @@ def test_what_holds_only_an_address_does_not_say_what_it_is():
         check_says_what_it_is("window(option)", Undeclared())
 
 
-def test_long_arrays_are_told_apart_and_short_ones_are_their_repr():
+def test_long_arrays_have_a_digest():
     assert identity(np.arange(3)) == "array([0, 1, 2])"
     many = np.arange(5000)
     other = many.copy()

@@ -9,7 +9,7 @@ from tests.kernels.nested import nested_columns
 
 
 @given(nested_columns())
-def test_a_table_comes_back_with_its_metadata(column):
+def test_a_table_is_read_back_with_its_metadata(column):
     table = pa.table({"x": column}).replace_schema_metadata({"rows": str(len(column))})
     for compression in (None, "lz4"):
         back = from_bytes(to_bytes(table, compression=compression))
@@ -18,7 +18,7 @@ def test_a_table_comes_back_with_its_metadata(column):
         assert back["x"].to_pylist() == column.to_pylist()
 
 
-def test_a_slice_takes_the_room_of_its_own_rows():
+def test_a_slice_serializes_only_its_rows():
     table = pa.table({"x": list(range(100_000))})
     assert len(to_bytes(table.slice(5, 10))) == len(to_bytes(pa.table({"x": list(range(10))})))
 

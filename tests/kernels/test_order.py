@@ -7,7 +7,7 @@ from beamish.kernels.order import ranks, sort_order
 WIDE = 2**62
 
 
-def test_ranks_count_what_differs_from_the_least_on():
+def test_ranks_are_dense_from_the_least():
     keys = [np.array([5, 3, 9, 3, 3]), np.array([0, 2, 1, 1, 2])]
     assert ranks(keys).tolist() == [2, 1, 3, 0, 1]
     assert ranks([np.array([0, WIDE, -WIDE, 0]), np.array([WIDE, 0, 0, -WIDE])]).tolist() == [2, 3, 0, 1]

@@ -26,7 +26,7 @@ def option_of(spec, kind):
 
 
 @given(triggers)
-def test_a_trigger_comes_back_as_it_was_or_not_at_all(trigger):
+def test_a_trigger_is_restored_exactly_or_not_at_all(trigger):
     back = option_of(identity(trigger), Trigger)
     assert back in (trigger, None)
     if all(type(part).__module__.startswith("beamish.") for part in parts(trigger)):
@@ -40,13 +40,13 @@ def parts(trigger):
 
 
 @given(windows | row_windows)
-def test_a_window_option_of_beamish_comes_back_as_it_was(window):
+def test_a_built_in_window_option_is_restored(window):
     if type(window).__module__.startswith("beamish."):
         assert option_of(identity(window), WindowOption) == window
 
 
 @given(accumulations)
-def test_an_accumulation_comes_back_as_it_was_or_not_at_all(accumulation):
+def test_an_accumulation_is_restored_exactly_or_not_at_all(accumulation):
     back = option_of(identity(accumulation), Accumulation)
     assert back in (accumulation, None)
     if back is None:
@@ -63,7 +63,7 @@ def test_an_accumulation_comes_back_as_it_was_or_not_at_all(accumulation):
         (AfterWatermark(early=AfterAny(AfterCount(3), AfterCount(4)), late=AfterCount(1)), Trigger),
     ],
 )
-def test_these_come_back(option, kind):
+def test_built_in_options_are_restored(option, kind):
     assert option_of(identity(option), kind) == option
 
 
@@ -72,7 +72,7 @@ class Sums(Accumulation):
     column: str
 
 
-def test_functions_and_classes_of_users_do_not_come_back():
+def test_user_functions_and_classes_are_not_restored():
     assert option_of(identity(Reduce(max, "v")), Accumulation) is None
     assert option_of(identity(Sums("v")), Accumulation) is None
     assert option_of({"is": "os.system", "command": "true"}, Trigger) is None

@@ -44,5 +44,5 @@ def test_a_type_inside_another_ends_where_it_ends(words, type_):
     ],
 )
 def test_a_token_out_of_place_is_refused(words):
-    with pytest.raises(OptionError, match="is no type of Spark's"):
+    with pytest.raises(OptionError, match="is not a Spark type"):
         arrow_type("Fold(result_type)", words)

@@ -1,4 +1,4 @@
-"""What the folders of kinds have."""
+"""The contents of the folders of kinds."""
 
 from __future__ import annotations
 

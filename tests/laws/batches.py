@@ -1,4 +1,4 @@
-"""What a batch computation gives for the rows that were not dropped, and who was.
+"""The batch result for the rows that were not dropped, and the dropped ones.
 
 See rules/laws.md#law-live-panes-equal-batch.
 """

@@ -1,4 +1,4 @@
-"""What the laws of test_engine_and_twin.py hold of: a case for each kind of stage and for each option that changes its output.
+"""The cases of the laws of test_engine_and_twin.py: one for each kind of stage and for each option that changes its output.
 
 A case draws a pipeline and a script for it. Its output may be that of another twin than ``tests.twin.run``. A new kind of stage has
 ``CASES`` in its ``strategy.py``; what may differ between two layouts is read off the pipeline (tests/strategies/layouts.py).
@@ -145,7 +145,7 @@ WINDOWINGS = {
 }
 
 
-# What windows keep, and for how long
+# The state of windows, and its lifetime
 
 by_score = st.sampled_from([Deduplication(("score",), within) for within in (None, Duration(3 * S), Duration(20 * S))])
 
@@ -162,7 +162,7 @@ def long_retaining(window: st.SearchStrategy[bm.WindowOption]) -> st.SearchStrat
 
 @st.composite
 def forgetting_over_panes(draw: st.DrawFn) -> bm.Pipeline:
-    """A stage over panes whose keys are forgotten."""
+    """A stage over panes whose idle keys expire."""
     first = draw(pipelines(window=st.just(bm.FixedWindows(5)), with_dropped=st.just(False), lateness=st.just(20)))  # noqa: FBT003
     second = evolve(
         bm.Pipeline().key_by(*first.flow.takes[0].keys[:1]).window(bm.GlobalWindow()),

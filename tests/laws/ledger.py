@@ -1,4 +1,4 @@
-"""What is live of the rows of an output, read in order (rules/panes.md#ledger, #pane-sequence)."""
+"""The live rows of an output, read in order (rules/panes.md#ledger, #pane-sequence)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_rows(pipeline: bm.Pipeline, panes: Sequence[Pane]) -> None:
 
 
 def begins_again(pipeline: bm.Pipeline) -> bool:
-    """Whether keys are forgotten, whose next row starts another window of the same bounds."""
+    """Whether idle keys expire, so that their next row starts another window with the same bounds."""
     options = said(pipeline)
     windows = options.window.options.values() if isinstance(options.window, bm.Windowings) else [options.window]
     return options.forget_after is not None or any(getattr(one, "idle", None) for one in windows)

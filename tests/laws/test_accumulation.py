@@ -49,7 +49,7 @@ rows = st.lists(
 
 
 def columns_of(accumulation, drawn: list[Drawn]):
-    """What it reads, event times and groups."""
+    """Its input columns, event times and groups."""
     table = pa.Table.from_pylist([values for _, _, values in drawn], schema=pa.schema(TYPES)).combine_chunks()
     if accumulation.inputs is None:
         columns = [pa.array([values for _, _, values in drawn], pa.struct(list(TYPES.items())))]

@@ -151,7 +151,7 @@ def test_printing_an_option_never_raises_and_never_shows_a_secret(value):
         "",
     ],
 )
-def test_what_has_no_secrets_is_shown_as_it_is(text):
+def test_addresses_without_secrets_are_shown_unchanged(text):
     assert printable(text) == repr(text)
     assert without_secrets(f"no {text}", text) == f"no {text}"
 

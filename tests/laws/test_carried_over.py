@@ -24,7 +24,7 @@ from tests.upgrades.rows import BARE, CHANGES, PLAIN, SCRIPT, TABLE
 
 @pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("shards", [(2, 1), (4, 2), (3, 1)])
-def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_one_now(shards):
+def test_pairs_are_emitted_once_after_rescaling(shards):
     rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
     sliding = bm.merge(a=rows, b=rows).window(bm.SlidingWindows(20, 10)).allowed_lateness(1000).discarding()
     pipeline = sliding.trigger(Repeatedly(AfterCount(1))).accumulate(p=InnerJoin("a", "b", once=True))
@@ -38,7 +38,7 @@ def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_on
 
 @pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("keys", [("team",), ("team", "part")])
-def test_rows_are_counted_on_over_the_stream(keys):
+def test_stream_row_numbers_continue_after_rescaling(keys):
     pipeline = (
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness(0))
@@ -55,7 +55,7 @@ def test_rows_are_counted_on_over_the_stream(keys):
 
 
 @pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
-def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
+def test_a_buffered_change_is_emitted_once_after_rescaling(monkeypatch, shards):
     """Some lie among the recent ones and in another segment too."""
     for name, value in {"_FEWEST": 3, "_SHARE": 1, "_LARGEST": 2}.items():
         monkeypatch.setattr(newest_shard, name, value)
@@ -70,7 +70,7 @@ def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
 
 
 @pytest.mark.of_law("law-carried-over")
-def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
+def test_a_removed_accumulation_is_dropped_by_migration():
     then = BARE.accumulating_and_retracting().accumulate(n=Count(), s=Sum("v"), most=Max("v"))
     now = BARE.accumulating_and_retracting().accumulate(n=Count(), most=Max("v"))
     for first in (2, 3, 4):
@@ -81,7 +81,7 @@ def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
 
 
 @pytest.mark.of_law("law-carried-over")
-def test_each_key_is_numbered_on():
+def test_sequence_numbers_of_a_key_continue():
     panes = [*chain(*carried(PLAIN, PLAIN, SCRIPT, 3, (2, 5)))]
     for key in "ab":
         numbers = [pane.sequence for pane in panes if pane.key["k"] == key]
@@ -89,7 +89,7 @@ def test_each_key_is_numbered_on():
 
 
 @pytest.mark.parametrize(("then", "now"), [(TABLE, CHANGES), (CHANGES, TABLE), (TABLE, PLAIN), (PLAIN, CHANGES)])
-def test_a_stage_of_another_kind_does_not_go_on_with_it(then, now):
+def test_a_stage_of_another_kind_rejects_the_state(then, now):
     with pytest.raises(StateError):
         carried(then, now, SCRIPT, 3, (2, 3))
 
@@ -103,18 +103,18 @@ def test_a_stage_of_another_kind_does_not_go_on_with_it(then, now):
         PLAIN.key_by("v"),
     ],
 )
-def test_what_means_something_else_is_refused(now):
+def test_an_incompatible_stage_is_rejected(now):
     with pytest.raises(StateError):
         carried(PLAIN, now, SCRIPT, 3, (2, 3))
 
 
-def test_a_trigger_may_change_as_it_may_between_two_runs():
+def test_a_trigger_may_change_in_a_migration():
     eager = PLAIN.trigger(bm.triggers.AfterWatermark(early=bm.triggers.AfterCount(1), late=bm.triggers.AfterCount(1)))
     _, as_it_is = in_two_runs(PLAIN, eager, SCRIPT, 3)
     _, second = carried(PLAIN, eager, SCRIPT, 3, (2, 3))
     assert sorted(map(line, second)) == sorted(map(line, as_it_is))
 
 
-def test_a_shard_that_never_had_a_row_is_nothing():
+def test_an_empty_shard_migrates_to_nothing():
     operator = PLAIN.flow.bind(script_rows(PLAIN.flow, SCRIPT.events).schemas, shards=3).operator
     assert carry_over(operator, [DictStore(), DictStore()]) == [{}, {}, {}]

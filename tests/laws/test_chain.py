@@ -52,7 +52,7 @@ def of_teams(script):
 @cost(2)
 @given(st.data())
 def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches(data):
-    """Of both stages; a removal that came too late has removed nothing (rules/stages.md#retractions-as-rows)."""
+    """For both stages; a removal that is dropped as late has removed nothing (rules/stages.md#retractions-as-rows)."""
     yes = st.just(True)  # noqa: FBT003
     chain = data.draw(chains(first=retracting_stages, mode=st.just(retracting), with_dropped=yes))
     (only,) = chain.flow.inputs

@@ -56,7 +56,7 @@ def by_key(panes):
 
 @pytest.mark.of_law("law-change")
 @given(st.data())
-def test_an_update_before_and_its_update_after_stand_next_to_each_other(data):
+def test_an_update_before_is_next_to_its_update_after(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
     for _, panes in script.trace(pipeline):
         for rows in by_key(panes).values():
@@ -96,7 +96,7 @@ def test_folding_by_change_and_by_retractions_give_the_same_live_panes(data):
 
 
 @given(st.data())
-def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
+def test_live_panes_of_a_list_are_those_not_retracted(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
     rows = Counter()
     panes = pipeline.run(script)
@@ -109,7 +109,7 @@ def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
 
 @pytest.mark.of_law("law-sequence")
 @given(st.data())
-def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
+def test_a_row_has_the_watermark_of_its_emission(data):
     pipeline, script = drawn(data, data.draw(any_kind))
     twin = twin_of(pipeline.flow)
     for event, panes in script.trace(pipeline):
@@ -119,7 +119,7 @@ def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
 
 @pytest.mark.of_law("law-sequence")
 @given(st.data())
-def test_what_was_live_as_of_a_watermark_is_what_is_live_of_the_events_until_then(data):
+def test_live_as_of_a_watermark_equals_live_of_a_prefix(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
     events = script.trace(pipeline)
     for second in data.draw(st.lists(st.integers(-10, 60), min_size=1, max_size=3)):

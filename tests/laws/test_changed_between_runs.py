@@ -1,4 +1,4 @@
-"""Law: a run that goes on from another pipeline's checkpoint does what rules/running.md#restart says of each change (#law-changed-between-runs)."""
+"""Law: a run that continues from another pipeline's checkpoint follows rules/running.md#restart for each change (#law-changed-between-runs)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ of_scores = st.sampled_from([Count(), Sum("score"), Max("score"), Collect("score
 
 
 def change(twin, then, now):
-    """Each stage that is another goes on with what is said now."""
+    """Each changed stage continues with its new options."""
     if isinstance(then.stage, Suppressed | VersionsStage | AsOfStage):
         twin.change_stage(now)
         return
@@ -74,7 +74,7 @@ def agree(then, now, script, first):
 
 
 def any_way(**ways):
-    """What draws another pipeline for one, which may differ from it in anything; ``ways``: how."""
+    """A strategy of a changed pipeline, which may differ in anything; ``ways``: how."""
     return lambda then: changed(then, **ways)
 
 
@@ -147,7 +147,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @cost(2)
 @given(data=st.data())
-def test_another_pipeline_goes_on(case, data):
+def test_another_pipeline_continues(case, data):
     pipelines_, scripts_, another = CASES[case]
     then = data.draw(pipelines_)
     script = data.draw(scripts_(then))
@@ -156,7 +156,7 @@ def test_another_pipeline_goes_on(case, data):
 
 @pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
-def test_windowings_that_are_added_begin_with_the_next_rows(data):
+def test_added_windowings_start_with_the_next_rows(data):
     """Each, as the pipeline of it alone would give it: of one that is added, to which no row came before."""
     base = data.draw(pipelines(watermark=st.just(bm.BoundedOutOfOrderness(0))))
     options = data.draw(windowings(said(base).window)).options
@@ -180,7 +180,7 @@ def without_rows(event):
 
 
 @pytest.mark.parametrize("names", [("there", "more"), ("more", "there")])
-def test_what_a_suppress_holds_is_known_wherever_a_windowing_is_added(names):
+def test_buffered_updates_survive_an_added_windowing(names):
     at = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
     plain, more = (
         at.window({name: bm.FixedWindows(2) for name in of}).trigger(Always()).accumulating().accumulate(n=Count())
@@ -195,8 +195,8 @@ def test_what_a_suppress_holds_is_known_wherever_a_windowing_is_added(names):
 
 @pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
-def test_other_conditions_hold_from_the_next_pane_on(data):
-    """Of panes that are not taken back."""
+def test_changed_conditions_apply_from_the_next_pane_on(data):
+    """Of panes that are not retracted."""
     plain = data.draw(pipelines().filter(lambda one: not said(one).retracts))
     plain = evolve(plain, accumulations={"n": Count(), "total": Max("score")})
     then, now = (data.draw(refined(plain, where=False)) for _ in range(2))
@@ -218,7 +218,7 @@ NARROW_AND_WIDE = {
 
 @pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
-def test_wider_types_go_on_as_if_they_had_been_there_from_the_start(data):
+def test_widened_types_equal_wide_types_from_the_start(data):
     pipeline = data.draw(st.one_of(pipelines(), chains()))
     script = data.draw(scripts(pipeline))
     assume(script_rows(pipeline.flow, script.events).any)
@@ -238,7 +238,7 @@ def test_wider_types_go_on_as_if_they_had_been_there_from_the_start(data):
     assert not found, "\n".join([repr(pipeline), f"{first} of {script!r}", "- widened, + always wide", *found])
 
 
-def test_what_was_due_stays_due_under_a_longer_grace():
+def test_due_rows_stay_due_under_a_longer_grace():
     at = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
     then, now = (
         bm.as_of_join(orders=at, rates=at.versions(99), grace=grace).accumulating_and_retracting() for grace in (0, 9)

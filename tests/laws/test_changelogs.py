@@ -17,7 +17,7 @@ from tests.strategies.changelogs import feeds, pipelines, scripts
 
 @pytest.mark.of_law("law-changelogs")
 @given(st.data())
-def test_after_every_bundle_what_is_live_is_a_batch_of_the_rows_that_the_table_holds(data):
+def test_after_every_bundle_live_panes_equal_a_batch_of_the_table(data):
     pipeline = data.draw(pipelines(at_once=True))
     feed = data.draw(feeds())
     script = data.draw(scripts(pipeline, feed))

@@ -40,7 +40,7 @@ PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(
 @pytest.mark.of_law("law-live-panes-equal-batch")
 @cost(2)
 @given(st.data())
-def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch_of_its_sides_live_panes(data):
+def test_finally_a_join_equals_the_batch_join_of_its_sides_live_panes(data):
     """rules/laws.md#law-live-panes-equal-batch, where the root drops nothing: it waits, and no row is without event
     time."""
     pipeline = data.draw(flows(how=NOTHING_LOST, root=PATIENT, join=yes, with_dropped=no))
@@ -108,7 +108,7 @@ def live_of_side(pipeline, side, keys, script):
 
 
 def rows_of_side(side, script):
-    """Event time, window, columns, and 1 or -1 for one taken back."""
+    """Event time, window, columns, and 1, or -1 for a retraction."""
     if isinstance(side, Panes):
         names = [source.name for source in side.flow.sources]
         steps = map(as_step, script.events)

@@ -2,7 +2,7 @@
 
 The name is the law's first words, up to a comma, a colon, a dash or its full stop, formulas included:
 "``add(a, v)`` equals ``merge(a, add(create(), v))``, but for Fold." is ``test_add_a_v_equals_merge_a_add_create_v``.
-A test's name may go on after that.
+A test's name may continue after that.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def words(*what):
 
 @pytest.mark.of_law("law-live-panes-equal-batch")
 @given(st.data())
-def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch(data):
+def test_finally_the_live_rows_of_a_join_equal_a_batch(data):
     """Over the rows that were not dropped (rules/laws.md#law-live-panes-equal-batch)."""
     drawn = merges(window=fixed_windows, mode=st.just(retracting), policy=patient, join=yes, with_dropped=yes)
     pipeline = data.draw(drawn)

@@ -167,7 +167,7 @@ class Running:
         ]
 
     def step(self, watermark, clock, rows, of):
-        """Gives what comes out of each stage."""
+        """Returns the output of each stage."""
         if self.reopens:
             self.open()
         name = self.names[of % len(self.names)]
@@ -193,7 +193,7 @@ class Running:
 
 
 def parts(rows, count):
-    """Rows as so many tables that have some."""
+    """Rows as this many non-empty tables."""
     each = [rows.take(pa.array(range(part, len(rows), count), pa.int64())) for part in range(count)]
     return [part for part in each if len(part)]
 

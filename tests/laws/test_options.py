@@ -42,14 +42,14 @@ def test_a_pipeline_survives_pickle_and_repr(data):
 
 @pytest.mark.of_law("law-options")
 @given(st.data())
-def test_two_pipelines_are_equal_if_they_read_alike(data):
+def test_pipelines_with_equal_reprs_are_equal(data):
     one, other = data.draw(pipelines()), data.draw(pipelines())
     assert (one == other) == (repr(one) == repr(other))
 
 
 @pytest.mark.of_law("law-options")
 @given(st.integers(0, 10**12), st.sampled_from(["microseconds", "milliseconds", "seconds"]))
-def test_a_duration_is_the_same_however_it_is_written(amount, unit):
+def test_a_duration_does_not_depend_on_its_spelling(amount, unit):
     us = amount * {"microseconds": 1, "milliseconds": 1_000, "seconds": 1_000_000}[unit] + 1
     said = bm.Sessions(timedelta(microseconds=us))
     assert said == bm.Sessions(f"{us} microseconds") == eval(repr(said), vars(bm))

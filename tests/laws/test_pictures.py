@@ -1,4 +1,4 @@
-"""A picture shows each pane of a run once, where and when it came, and strikes out those that are taken back."""
+"""A picture shows each pane of a run once, where and when it was emitted, and strikes out retracted ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drawn(pipeline, script):
 
 @few
 @given(st.data())
-def test_a_picture_shows_each_pane_once_and_strikes_out_what_is_taken_back(data):
+def test_a_picture_shows_each_pane_once_and_strikes_out_retracted_ones(data):
     pipeline = data.draw(st.one_of(pipelines(), chains()))
     script = data.draw(scripts(pipeline))
     picture = drawn(pipeline, script)

@@ -19,7 +19,7 @@ from tests.budget import LAWS, TESTS, search
 
 
 def written():
-    """What stands below ``@given`` in a file of laws, or runs a state machine: file and name, read from the text."""
+    """The tests with ``@given`` in a file of laws, and its state machines: file and name, read from the source."""
     return {
         f"{path.relative_to(TESTS.parent)}::{node.name}"
         for path in LAWS
@@ -43,7 +43,7 @@ def collected(root, *arguments, seconds=0):
 
 @pytest.fixture(scope="module")
 def command(root):
-    """What ``make test-deep`` tells pytest to run."""
+    """The tests that ``make test-deep`` runs."""
     return re.search(r'-m "(deep.*)"', (root / "Makefile").read_text())[1]
 
 
@@ -54,7 +54,7 @@ def test_every_law_is_searched(root, command):
 
 
 def test_a_law_is_searched_for_its_share_of_the_time_as_often_as_it_is_parametrized(root):
-    law = "tests/kinds/suppress/test_laws.py::test_shut_down_gives_what_spill_gives_or_an_error"
+    law = "tests/kinds/suppress/test_laws.py::test_shut_down_gives_the_output_of_spill_or_an_error"
     said = collected(root, "-rP", "-s", law, seconds=2)
     assert "3 passed" in said
     assert said.count("BEAMISH_DEEP_SEED=1\n") == 3
@@ -62,7 +62,7 @@ def test_a_law_is_searched_for_its_share_of_the_time_as_often_as_it_is_parametri
     assert float(took) >= 1.5  # a quarter of the two seconds is for Spark
 
 
-def test_a_search_finds_what_the_fixed_sample_does_not():
+def test_a_search_finds_counterexamples_that_the_fixed_sample_misses():
     seen = set()
 
     @settings(max_examples=5, derandomize=True, database=None)

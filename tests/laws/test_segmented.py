@@ -83,7 +83,7 @@ def opened(store):
 
 
 @given(STEPS)
-def test_a_segmented_table_holds_what_a_dict_would(steps):
+def test_a_segmented_table_agrees_with_a_dict(steps):
     store, model, span = Counting(), {}, 5
     for rows, removed, dropped, next_span in steps:
         table, used = opened(store), {key // span for key in (*rows, *removed)}

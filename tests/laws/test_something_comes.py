@@ -110,7 +110,7 @@ def script_of(number: int, pipeline: bm.Pipeline) -> TestStream:
 @pytest.mark.of_law("law-something-comes")
 @cost(2)
 @given(accepted(), st.integers(0, 2**20))
-def test_something_comes_out_of_what_is_accepted(pipeline, number):
+def test_accepted_pipelines_emit_something(pipeline, number):
     """At least a pane, or the pipeline is refused before a row comes."""
     panes = pipeline.run(script_of(number, pipeline))
     assert any(pane.kind is PaneKind.PANE for pane in panes), repr(pipeline)
@@ -118,7 +118,7 @@ def test_something_comes_out_of_what_is_accepted(pipeline, number):
 
 @pytest.mark.of_law("law-something-comes")
 @given(st.one_of(fixed_windows, sliding_windows), sliding_windows)
-def test_gaps_are_refused_exactly_where_they_hold_the_ends_of_all_windows(first, gaps):
+def test_sessions_are_rejected_exactly_if_their_gap_spans_all_window_ends(first, gaps):
     ends_us = [first.offset.us + first.size.us + number * first.period_us for number in range(600)]
     held = any((end_us - 1 - gaps.offset.us) % gaps.period.us < gaps.size.us for end_us in ends_us)
     before = source("orders").window(first).accumulate(n=a.Count())

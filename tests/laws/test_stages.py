@@ -58,7 +58,7 @@ def test_gives_takes_equals_bind_takes_shards_gives_but_for_the_schema(drawn, sh
 
 
 @given(pipelines_and_scripts(), st.data())
-def test_what_check_accepts_bind_refuses_only_for_its_columns(drawn, data):
+def test_bind_refuses_checked_pipelines_only_for_their_columns(drawn, data):
     pipeline, script = drawn
     pipeline.flow.check()
     rows = script_rows(pipeline.flow, script.events)

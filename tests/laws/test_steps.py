@@ -32,7 +32,7 @@ def is_steady(policy: bm.Watermark) -> bool:
 
 @pytest.mark.of_law("law-steps")
 @given(st.data())
-def test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other(data):
+def test_a_step_equals_its_watermark_clock_and_rows_one_after_another(data):
     if data.draw(st.booleans()):
         pipeline = data.draw(pipelines(watermark=watermarks.filter(is_steady)))
         script = data.draw(scripts.scripts(pipeline))

@@ -1,4 +1,4 @@
-"""Windows that absorb others: what laws of cases do not draw."""
+"""Windows that absorb others: cases that the laws do not cover."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.own.windows import Absorbed
 from tests.twin.run import run
 
 
-def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
+def test_a_fired_delay_stays_fired_when_merged_into_its_own_window():
     pipeline = (
         Pipeline()
         .event_time("ts", BoundedOutOfOrderness(0))
@@ -35,7 +35,7 @@ def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
     assert not differences(panes, run(pipeline, script.events), pipeline)
 
 
-def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_out():
+def test_merged_windows_are_retracted_though_the_merged_pane_is_skipped():
     """rules/panes.md#only-updated-panes."""
     pipeline = (
         Pipeline()

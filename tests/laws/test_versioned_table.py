@@ -162,10 +162,10 @@ class Tables(RuleBasedStateMachine):
         assert all(after[1] >= due for row, after in pairwise(rows) if row[0] == after[0]), "a version that has ended"
 
 
-def test_a_table_answers_as_one_that_forgets_nothing():
-    number = getattr(test_a_table_answers_as_one_that_forgets_nothing, "_hypothesis_internal_use_seed", None)
+def test_a_table_equals_one_without_expiry():
+    number = getattr(test_a_table_equals_one_without_expiry, "_hypothesis_internal_use_seed", None)
     machine = Tables if number is None else seed(number)(Tables)
     run_state_machine_as_test(machine, settings=settings(cost(0.5), stateful_step_count=20))
 
 
-test_a_table_answers_as_one_that_forgets_nothing.is_hypothesis_test = True  # type: ignore[attr-defined] # a law to search
+test_a_table_equals_one_without_expiry.is_hypothesis_test = True  # type: ignore[attr-defined] # a law to search

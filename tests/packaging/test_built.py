@@ -1,4 +1,4 @@
-"""What users install: the wheel, and the sdist, built from the tracked files and installed where no repository is.
+"""The packages for users: wheel and sdist, built from the tracked files and installed outside the repository.
 
 `beamish/triggers` and `beamish/accumulations` are links in the tree. Zip archives of it and clones with `core.symlinks=false`
 have small files of text in their place: what is built or installed from there must be the same.
@@ -208,12 +208,12 @@ def python(request, tmp_path_factory):
     return installed(request.getfixturevalue(request.param), tmp_path_factory.mktemp("environment") / "venv")
 
 
-def test_what_is_installed_runs_and_loads_no_spark(python, tmp_path):
+def test_the_installed_package_runs_without_loading_spark(python, tmp_path):
     place = run(python, "-c", USERS_PROGRAM, cwd=tmp_path).strip()
     assert Path(place).is_relative_to(python.parents[1]), place
 
 
-def test_a_type_checker_reads_what_is_installed(root, python, tmp_path):
+def test_a_type_checker_reads_the_installed_package(root, python, tmp_path):
     shutil.copy(root / "tests" / "typing_examples.py", tmp_path / "users_file.py")
     cache = root / ".mypy_cache" / "installed"
     run(python, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={cache}", "users_file.py", cwd=tmp_path)

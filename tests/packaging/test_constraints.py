@@ -21,7 +21,7 @@ def pins(root):
 
 
 def requirements(root):
-    """What pyproject.toml names, of all its extras; those that name others of its own are left out."""
+    """The dependencies in pyproject.toml, of all extras; extras that refer to other extras are left out."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     named = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     return [one for one in map(Requirement, named) if one.name != project["name"]]

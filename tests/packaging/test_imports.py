@@ -1,4 +1,4 @@
-"""What importing beamish loads, and under which names."""
+"""The modules that importing beamish loads, and their names."""
 
 import subprocess
 import sys

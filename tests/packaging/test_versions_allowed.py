@@ -1,4 +1,4 @@
-"""What pyproject.toml allows and what beamish refuses agree: the oldest versions of Python and PySpark."""
+"""pyproject.toml and beamish agree about the oldest versions of Python and PySpark."""
 
 import re
 import shutil
@@ -40,7 +40,7 @@ def older():
     return [one for one in (*names, *own) if one and subprocess.run([one, "-c", ""], check=False).returncode == 0]
 
 
-def test_an_older_python_is_refused_in_words_before_anything_else(root):
+def test_an_older_python_fails_with_a_clear_message(root):
     for python in older()[:1]:
         done = subprocess.run([python, "-c", "import beamish"], cwd=root, capture_output=True, text=True, check=False)
         assert done.returncode == 1

@@ -41,7 +41,7 @@ def test_a_chain_is_a_value():
     assert eval(repr(chain), names) == chain
 
 
-def test_explain_says_stage_by_stage_what_each_takes_and_has_of_the_one_before():
+def test_explain_describes_each_stage_of_a_chain():
     first, second, third = (
         TOTALS.then(BY_TOTAL).then(bm.Pipeline().accumulate(most=Max("users"))).explain().split("\n\n")
     )
@@ -62,7 +62,7 @@ def test_explain_says_stage_by_stage_what_each_takes_and_has_of_the_one_before()
         (BY_TOTAL.trigger(Always()), "say .discarding"),
     ],
 )
-def test_stages_that_do_not_go_together_are_refused_when_they_are_composed(second, rule):
+def test_incompatible_stages_are_rejected_when_composed(second, rule):
     with pytest.raises(bm.PipelineError, match=rule):
         TOTALS.then(second)
 
@@ -75,8 +75,8 @@ def test_stages_that_do_not_go_together_are_refused_when_they_are_composed(secon
         (BY_TOTAL.trigger(Always()), "say .discarding"),
     ],
 )
-def test_stages_that_do_not_go_together_are_refused_when_run_and_when_explained(second, rule):
-    """Where the last stage is said after it was chained."""
+def test_incompatible_stages_are_rejected_when_run_or_explained(second, rule):
+    """Calls that configure the last stage after it was chained."""
     options = second.flow.stage.options
     chain = evolve(TOTALS.then(BY_TOTAL), window=options.window, mode=options.mode, trigger=options.trigger)
     for call in (chain.explain, lambda: chain.run(SCRIPT)):
@@ -101,14 +101,14 @@ def test_a_column_that_the_panes_do_not_have_is_named():
     ],
     ids=str,
 )
-def test_the_columns_that_there_are_in_place_of_a_missing_one_are_the_users(second):
+def test_errors_list_only_the_users_columns(second):
     with pytest.raises(bm.ColumnError, match="the columns are") as caught:
         TOTALS.then(second).run(SCRIPT)
     assert "total" in str(caught.value) or "having" in str(caught.value)
     assert PREFIX not in str(caught.value)
 
 
-def test_nor_are_those_of_a_changelog_or_a_merge_private():
+def test_errors_list_no_internal_columns_of_changelogs_and_merges():
     changes = bm.Pipeline().from_changelog("diff").event_time("ts", bm.BoundedOutOfOrderness(0))
     row = {"ts": 1, "user": "ann", "_diff": 1}
     with pytest.raises(bm.ColumnError, match=r"the columns are \['ts', 'user'\]$"):
@@ -118,7 +118,7 @@ def test_nor_are_those_of_a_changelog_or_a_merge_private():
         both.run(TestStream().add([{"ts": 1, "user": "ann", "score": 1}], input="a").add([row], input="b"))
 
 
-def test_dropped_rows_do_not_go_on_to_the_next_stage():
+def test_dropped_rows_are_not_forwarded():
     with pytest.raises(bm.PipelineError, match=r"with_dropped\(\) in a stage whose panes another stage takes"):
         TOTALS.with_dropped().then(BY_TOTAL)
 
@@ -150,7 +150,7 @@ FIRST = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.Fi
         (FIRST, "event_time.'ts'. in a later stage.*leave it out"),
     ],
 )
-def test_what_is_no_stage_is_refused_when_it_is_chained(stage, words):
+def test_then_rejects_other_values(stage, words):
     with pytest.raises(bm.PipelineError, match=words):
         FIRST.then(stage)
 
@@ -160,7 +160,7 @@ def test_a_chain_of_stages_can_be_chained_as_one():
     assert FIRST.then(second.then(third)) == FIRST.then(second).then(third)
 
 
-def test_a_stage_is_refused_when_it_is_chained_for_what_it_cannot_do_with_the_one_before():
+def test_then_rejects_incompatible_stages():
     retracting = FIRST.trigger(bm.triggers.Always()).accumulating_and_retracting()
     with pytest.raises(bm.PipelineError, match="taking a row back may split a merged window"):
         retracting.then(bm.Pipeline().window(bm.Sessions(5)).accumulate(n=Count()))

@@ -27,11 +27,11 @@ WARNED = {
     "gap": (lambda above: bm.Sessions(Duration(YEAR.us + above)), ["Sessions(gap)=", "in seconds"]),
     "delay": (
         lambda above: bm.BoundedOutOfOrderness(Duration(YEAR.us + above)),
-        ["BoundedOutOfOrderness(delay)=", "windows end so late"],
+        ["BoundedOutOfOrderness(delay)=", "windows end as late"],
     ),
     "idle": (
         lambda above: bm.BoundedOutOfOrderness(0, idle_timeout=Duration(YEAR.us + above)),
-        ["BoundedOutOfOrderness(idle_timeout)=", "quiet stream"],
+        ["BoundedOutOfOrderness(idle_timeout)=", "idle stream"],
     ),
     "lag": (lambda above: bm.ProcessingTimeLag(Duration(YEAR.us + above)), ["ProcessingTimeLag(lag)="]),
     "wait of a trigger": (
@@ -44,19 +44,19 @@ WARNED = {
     ),
     "lateness": (
         lambda above: START.allowed_lateness(Duration(10 * YEAR.us + above)),
-        ["allowed_lateness=", "keeps its state"],
+        ["allowed_lateness=", "is stored"],
     ),
 }
 REFUSED = {
     "sliding": (lambda: bm.SlidingWindows("30 days", "1 second"), ["'30 days', '1 second'", "2,592,000 windows"]),
     "just above": (lambda: bm.SlidingWindows(Duration(1_000_001), Duration(1)), ["1,000,001 windows"]),
-    "count": (lambda: bm.CountWindows(2**40, 2), ["CountWindows(1099511627776, 2)", "at most 1,000,000"]),
+    "count": (lambda: bm.CountWindows(2**40, 2), ["CountWindows(1099511627776, 2)", "the maximum is 1,000,000"]),
     "shards": (lambda: check_shards("apply(shards=1000000)", 1_000_000), ["apply(shards=1000000)", "100,000"]),
 }
 
 
 @pytest.mark.parametrize(("option", "fragments"), WARNED.values(), ids=WARNED)
-def test_ruinous_options_warn_at_the_callers_line(option, fragments):
+def test_costly_options_warn_at_the_callers_line(option, fragments):
     option(0)
     with pytest.warns(UserWarning, match=re.escape(fragments[0])) as caught:
         option(1)
@@ -67,7 +67,7 @@ def test_ruinous_options_warn_at_the_callers_line(option, fragments):
 
 
 @pytest.mark.parametrize(("option", "fragments"), REFUSED.values(), ids=REFUSED)
-def test_options_that_give_nothing_in_a_lifetime_are_refused(option, fragments):
+def test_options_without_output_are_rejected(option, fragments):
     with pytest.raises(bm.OptionError) as caught:
         option()
     for fragment in fragments:

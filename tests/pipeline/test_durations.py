@@ -43,7 +43,7 @@ def test_durations_reckon_as_their_microseconds_do(a, b, n):
         assert (a // n).us == a.us // n
 
 
-def test_a_duration_is_no_number():
+def test_a_duration_is_not_a_number():
     minute = Duration(60_000_000)
     assert minute != 60_000_000
     assert minute != timedelta(minutes=1)
@@ -73,7 +73,7 @@ def test_microseconds_are_a_whole_number(us):
 @pytest.mark.parametrize(
     "option", [bm.FixedWindows, lambda value: bm.FixedWindows(1, value), bm.Sessions, bm.ProcessingTimeLag]
 )
-def test_what_is_too_long_for_64_bits_is_refused(option, value):
+def test_durations_beyond_64_bits_are_rejected(option, value):
     with pytest.raises(OptionError, match=r"longer than 146,000 years|must not be negative|must be above 0"):
         option(value)
 

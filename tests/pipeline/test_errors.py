@@ -40,7 +40,7 @@ def test_the_error_of_a_worker_is_found_with_its_class_and_its_message_alone(rai
     assert error.__cause__ is spark_s
 
 
-def test_of_a_chain_of_errors_the_last_went_out():
+def test_the_last_error_of_a_chain_is_found():
     first = "UserFunctionError: add raised\n\nThe above exception was the direct cause of the following exception:\n\n"
     then = "Traceback (most recent call last):\n  File ...\nbeamish.errors.UserFunctionError: key 'a': add raised"
     error = bm.errors.of(RuntimeError(TEXT.format(first + then)))
@@ -54,7 +54,7 @@ def test_an_error_in_a_worker_is_found_in_one_of_sparks_in_the_driver():
     assert bm.errors.of(RuntimeError((driver + worker).replace("pyspark.errors", "mine"))) is None
 
 
-def test_what_is_none_of_ours_is_none():
+def test_errors_of_other_libraries_give_none():
     assert bm.errors.of(None) is None
     assert bm.errors.of(RuntimeError("java.lang.OutOfMemoryError")) is None
     assert bm.errors.of(RuntimeError("\nbeamish.errors.re: no class")) is None
@@ -85,7 +85,7 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        (SCHEMA, bm.StateError, "file:/a/scores has no schema of the state, so the checkpoint was moved or copied"),
+        (SCHEMA, bm.StateError, "file:/a/scores lacks the state schema, so the checkpoint was moved or copied"),
         (
             f"{LOAD}\nCaused by: {LOAD}\nCaused by: java.io.EOFException: Unexpected end of ZLIB input stream\n\tat",
             bm.StateError,
@@ -108,7 +108,7 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
         ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
     ],
 )
-def test_a_refusal_of_sparks_own_becomes_a_sentence(text, kind, words):
+def test_known_spark_errors_become_a_sentence(text, kind, words):
     sparks = RuntimeError(text)
     error = bm.errors.of(sparks)
     assert type(error) is kind
@@ -120,7 +120,7 @@ def test_a_state_that_is_not_damaged_is_not_reported_as_such():
     assert bm.errors.of(RuntimeError(f"{LOAD}\nCaused by: java.lang.InterruptedException")) is None
 
 
-def test_an_error_of_ours_is_itself():
+def test_a_beamish_error_is_returned_unchanged():
     error = bm.OptionError("no")
     assert bm.errors.of(error) is error
 
@@ -211,7 +211,7 @@ def raised_by(pipeline):
 
 
 def spark_s(error):
-    """What Spark says of a query that an error in a worker stopped."""
+    """Spark's message about a query that an error in a worker stopped."""
     trace = "".join(traceback.format_exception(error))
     return RuntimeError(
         f"[STREAM_FAILED] ...: An exception was thrown from the Python worker: {trace} SQLSTATE: 38000 SQLSTATE: XXKST"
@@ -238,7 +238,7 @@ CHAIN = "x\n\nDuring handling of the above exception, another exception occurred
 @given(st.lists(LINES, min_size=1, max_size=6).map("\n".join), st.sampled_from(sorted(pipelines(RaisedError()))))
 @example("x\nbeamish.errors.StateError: made up", "accumulation")
 @example(f"{CHAIN}beamish.errors.StateError: made up", "trigger")
-def test_the_text_of_a_users_error_is_never_taken_for_one_of_ours(text, which):
+def test_the_text_of_a_user_error_is_never_mistaken_for_a_beamish_error(text, which):
     error = raised_by(pipelines(RaisedError(text))[which])
     found = bm.errors.of(spark_s(error))
     assert (type(found), str(found)) == (bm.UserFunctionError, str(error).rstrip())
@@ -246,7 +246,7 @@ def test_the_text_of_a_users_error_is_never_taken_for_one_of_ours(text, which):
 
 @given(st.lists(LINES.filter(lambda line: "above exception" not in line), min_size=1, max_size=6).map("\n".join))
 @example("x\nbeamish.errors.StateError: made up")
-def test_an_error_of_another_is_none_of_ours_whatever_it_says(text):
+def test_a_foreign_error_with_any_text_gives_none(text):
     with pytest.raises(RaisedError) as raised:
         raising(RaisedError(text))()
     assert bm.errors.of(spark_s(raised.value)) is None
@@ -254,7 +254,7 @@ def test_an_error_of_another_is_none_of_ours_whatever_it_says(text):
 
 @pytest.mark.parametrize("hidden", ["", "1"])
 @pytest.mark.parametrize("which", pipelines(RaisedError()))
-def test_an_error_whose_text_cannot_be_had_is_named(which, hidden, monkeypatch):
+def test_an_error_whose_str_raises_is_named(which, hidden, monkeypatch):
     monkeypatch.setenv(bm.errors.HIDE_VALUES, hidden)
     words = "UnreadableError: (hidden)" if hidden else "UnreadableError: (its str() raised ZeroDivisionError)"
     error = raised_by(pipelines(UnreadableError())[which])
@@ -267,7 +267,7 @@ def test_a_row_that_is_dropped_for_such_an_error_names_it():
     assert "raised UnreadableError: (its str() raised ZeroDivisionError)" in row.message
 
 
-def test_of_an_error_whose_own_text_cannot_be_had_gives_none():
+def test_of_returns_none_if_str_raises():
     assert bm.errors.of(UnreadableError()) is None
 
 
@@ -291,4 +291,4 @@ class Keeps(Accumulation):
 
 def test_a_value_that_cannot_be_shown_is_named_by_its_class():
     error = raised_by(FIRST.accumulate(n=Keeps()))
-    assert "tests.pipeline.test_errors.Mute (a Mute), which cannot be kept in the checkpoint" in str(error)
+    assert "tests.pipeline.test_errors.Mute (a Mute), which cannot be stored in the checkpoint" in str(error)

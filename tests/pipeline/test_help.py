@@ -1,4 +1,4 @@
-"""What a notebook shows of beamish by TAB and help(): the public names, and the types of arguments."""
+"""TAB completion and help() in a notebook: public names, and types of arguments."""
 
 import enum
 import inspect
@@ -19,7 +19,7 @@ CLASSES = {
 OF_ANYTHING = {
     f"beamish.{name}" for name in ("Query", "ScriptState", "Version", "accumulations.Fold", "sinks.KafkaSink")
 }
-"""Classes with an argument that may be anything."""
+"""Classes with an argument of any type."""
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
@@ -35,7 +35,7 @@ def test_help_shows_the_type_of_each_argument(name):
         assert argument.annotation not in untyped, f"{name}({argument.name})"
 
 
-def test_a_duration_is_shown_with_all_that_it_may_be():
+def test_help_shows_the_types_that_a_duration_accepts():
     of = inspect.signature(bm.SlidingWindows).parameters
     assert {one.annotation for one in of.values()} == {"Duration | timedelta | str | float"}
     assert inspect.signature(triggers.AfterWatermark).parameters["early"].annotation == "Trigger | None"

@@ -18,7 +18,7 @@ CLICK = {"ts": 2, "uid": "ann", "page": "a"}
 SCRIPT = TestStream().add([ORDER], input="orders").add([CLICK], input="clicks").advance_watermark_to_infinity()
 LAGGING = bm.merge(orders=ORDERS, clicks=CLICKS.event_time("ts", bm.ProcessingTimeLag(4))).window(bm.FixedWindows(10))
 
-# What is written, the error, and what the message must hold: value, rule, fix.
+# The call, the error, and fragments of the message: value, rule, fix.
 REFUSED = [
     ("one input", lambda: bm.merge(orders=ORDERS), bm.PipelineError, ["merge(orders)", "two inputs"]),
     ("no pipeline", lambda: bm.merge(orders=ORDERS, clicks=3), bm.PipelineError, ["clicks=3", "bm.Pipeline()"]),
@@ -109,7 +109,7 @@ REFUSED = [
         "an input of a plain pipeline",
         lambda: ORDERS.window(bm.FixedWindows(1)).accumulate(n=Count()).run(TestStream().add([ORDER], input="orders")),
         bm.ScriptError,
-        ["no merge"],
+        ["not a merge"],
     ),
     (
         "a watermark of one goes back",
@@ -155,7 +155,7 @@ REFUSED = [
         "inputs that differ in case only",
         lambda: bm.merge(clicks=ORDERS, Clicks=CLICKS),
         bm.PipelineError,
-        ["'clicks' and 'Clicks'", "upper from lower case", "rename one"],
+        ["'clicks' and 'Clicks'", "ignores case", "rename one"],
     ),
     *(
         (
@@ -170,7 +170,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "error", "fragments"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_a_wrong_merge_is_refused_with_the_rule_and_the_fix(call, error, fragments):
+def test_an_invalid_merge_is_rejected_with_the_rule_and_the_fix(call, error, fragments):
     with pytest.raises(error) as caught:
         call()
     for fragment in fragments:
@@ -193,7 +193,7 @@ def test_a_merge_is_a_value(pipeline):
     assert len(pipeline.flow.inputs) == 2
 
 
-def test_explain_says_who_holds_the_watermark_back():
+def test_explain_names_the_inputs_that_hold_the_watermark_back():
     idle = CLICKS.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout=5))
     said = bm.merge(orders=ORDERS, clicks=idle).window(bm.FixedWindows(10)).accumulate(n=Count()).explain()
     words = " ".join(said.split())

@@ -42,7 +42,7 @@ SCRIPT = (
         (SCRIPT.trace(PIPELINE), "watermark: 1970-01-01 00:01:00"),
     ],
 )  # fmt: skip
-def test_what_shows_itself_is_escaped(shown, words):
+def test_html_representations_are_escaped(shown, words):
     markup = shown._repr_html_()
     assert words in html.unescape(markup)
     assert "<script" not in markup

@@ -8,7 +8,7 @@ from tests.refused import ORDERS, PLAIN, ROW, START, cases, refused
 FRAME = pd.DataFrame([ROW])
 
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("negative watermark delay", lambda: bm.BoundedOutOfOrderness(-1), ["(delay)=-1", "not be negative"]),
     ("max_future 0", lambda: bm.BoundedOutOfOrderness(1, max_future=0), ["(max_future)=0", "above 0"]),
@@ -29,7 +29,12 @@ AT_ONCE = [
 
 # The error, what is written, and what the message must hold.
 REFUSED = [
-    ("merge without a name", bm.PipelineError, lambda: bm.merge(ORDERS, ORDERS), ["2 inputs", "merge(orders=..."]),
+    (
+        "merge without a name",
+        bm.PipelineError,
+        lambda: bm.merge(ORDERS, ORDERS),
+        ["2 unnamed inputs", "merge(orders=..."],
+    ),
     ("a table of pandas", bm.PipelineError, lambda: PLAIN.apply(FRAME), ["pandas.DataFrame", "createDataFrame("]),
     ("rows of a list", bm.PipelineError, lambda: PLAIN.apply([ROW]), ["apply([{", "a DataFrame of Spark"]),
     ("merge of one frame", bm.PipelineError, lambda: bm.merge(a=START, b=START).apply(3), ["name its inputs", "a=..."]),
@@ -37,10 +42,10 @@ REFUSED = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)

@@ -1,4 +1,4 @@
-"""What is said of a pipeline a second time replaces what was said before; a few calls add to it, or are refused."""
+"""A repeated call on a pipeline replaces the earlier one; a few calls add to it, or are refused."""
 
 import pyarrow.compute as pc
 import pytest
@@ -46,13 +46,13 @@ ADDED = {
 
 
 @pytest.mark.parametrize("call", REPLACED.values(), ids=REPLACED)
-def test_a_call_said_again_replaces_what_it_said_before(call):
+def test_a_repeated_call_replaces_the_earlier_setting(call):
     once, otherwise = call(PLAIN, 0), call(PLAIN, 1)
     assert call(otherwise, 0) == once != otherwise
 
 
 @pytest.mark.parametrize(("one", "other"), ADDED.values(), ids=ADDED)
-def test_calls_that_add_keep_what_was_said_before(one, other):
+def test_adding_calls_keep_earlier_settings(one, other):
     assert other(one(PLAIN)) not in (one(PLAIN), other(PLAIN))
     script = TestStream().add(ROWS).advance_watermark_to_infinity()
 

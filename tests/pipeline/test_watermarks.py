@@ -1,4 +1,4 @@
-"""What watermark policies say of themselves, and how they advance.
+"""Descriptions of watermark policies, and how they advance.
 
 See rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag.
 """
@@ -68,7 +68,7 @@ def test_a_watermark_never_goes_back(policy, steps):
         before = progress.watermark_us
 
 
-def test_policies_say_what_others_would_ask_their_class_for():
+def test_policies_declare_their_properties():
     def said(policy):
         durations = (policy.delay, policy.max_future, policy.idle_timeout, policy.lag)
         in_seconds = [None if duration is None else duration // SECONDS for duration in durations]

@@ -1,4 +1,4 @@
-"""What a picture must show, told from the run's own panes and not from the picture."""
+"""The expected contents of a picture, computed from the run's panes and not from the picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def boxes_in(picture: Picture) -> Counter[tuple[object, ...]]:
 
 
 def boxes_of(trace, times, stage: int = 0) -> Counter[tuple[object, ...]]:
-    """Each pane of a trace, and when it was taken back."""
+    """Each pane of a trace, and the time of its retraction."""
     boxes: list[list[object]] = []
     for (_, panes), time in zip(trace, times, strict=True):
         for pane in panes:

@@ -110,7 +110,7 @@ def read(browser, kind):
 
 
 def check_shows(browser, picture, now):
-    """What the page shows is what had come by then."""
+    """The page shows the rows and panes up to that moment."""
     (panel,) = picture.panels
     begun = [box for box in panel.boxes if box.since <= now]
     fired = [box for box in panel.boxes if box.time <= now]
@@ -158,7 +158,7 @@ def check_places(browser, picture):
 
 @pytest.mark.parametrize("name", ["accumulating-and-retracting", "sessions-with-retractions", "allowed-lateness"])
 @pytest.mark.parametrize(("width", "dark"), [(900, False), (390, True)])
-def test_at_three_moments_a_page_shows_what_had_come(  # noqa: PLR0917 - fixtures
+def test_a_page_shows_the_state_at_three_moments(  # noqa: PLR0917 - fixtures
     browser, figures, pictures, tmp_path, name, width, dark
 ):
     figure = figures[name]
@@ -198,7 +198,7 @@ def test_play_goes_from_the_beginning_to_the_end_and_can_be_paused(browser, figu
         assert button(page, "Play").is_displayed()
 
 
-def test_whoever_wants_less_motion_sees_one_moment_after_the_other(browser, figures, tmp_path):
+def test_reduced_motion_shows_one_moment_after_the_other(browser, figures, tmp_path):
     figure = figures["watermark-heuristic"]
     with opened(browser, figure, tmp_path, calm=True) as page:
         button(page, "Play").click()
@@ -219,7 +219,7 @@ def test_day_and_night_follow_the_reader_and_can_be_switched(browser, figures, t
             assert [*seen, ground()] == colors
 
 
-def test_at_the_width_of_a_phone_nothing_is_cut_off_or_small(browser, figures, tmp_path):
+def test_a_phone_shows_everything_readable(browser, figures, tmp_path):
     with opened(browser, figures["early-on-time-late-heuristic"], tmp_path, width=390) as page:
         assert page.execute_script("return document.documentElement.scrollWidth") <= 390
         shown = page.execute_script(

@@ -45,7 +45,7 @@ def drawings(page):
 @pytest.mark.parametrize(
     ("suffix", "begins"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".html", b"<!DOCTYPE html>")]
 )
-def test_what_a_file_ends_on_says_what_it_is(figure, tmp_path, suffix, begins):
+def test_the_suffix_determines_the_format(figure, tmp_path, suffix, begins):
     assert figure.save(tmp_path / f"x{suffix}").read_bytes().startswith(begins)
 
 
@@ -55,7 +55,7 @@ def test_the_same_picture_gives_the_same_bytes(figure, tmp_path):
         assert figure.save(tmp_path / name).read_bytes() == again.save(tmp_path / f"again{name}").read_bytes()
 
 
-def test_a_dark_picture_has_the_colours_of_night(figure, tmp_path):
+def test_a_dark_picture_has_the_dark_colours(figure, tmp_path):
     light, dark = (figure.save(tmp_path / f"{dark}.svg", dark=dark).read_text() for dark in (False, True))
     assert DARK.ground in dark
     assert not any(color in dark for color in LIGHT.named.values())
@@ -108,7 +108,7 @@ def test_any_text_can_be_shown(tmp_path):
     assert "<b>" not in page
 
 
-def test_parts_of_a_page_bring_no_library(figure):
+def test_parts_of_a_page_include_no_library(figure):
     part = figure.html(library=False)
     assert "<script" not in part
     assert "<style>" not in part
@@ -125,7 +125,7 @@ def test_two_figures_on_a_page_share_no_id(figure):
 @pytest.mark.parametrize(
     ("pipeline", "script"), [(SCORES, CLOCK), (SCORES, STEPS), (CHAIN, CHAINED), (SESSIONS, MERGING)]
 )
-def test_labels_and_rows_do_not_lie_on_each_other(pipeline, script, width):
+def test_labels_and_rows_do_not_overlap(pipeline, script, width):
     drawn = draw(timeline(pipeline, script).picture, LIGHT, width=width)
     renderer = drawn.canvas.canvas.get_renderer()
     for axes in drawn.canvas.axes:
@@ -138,7 +138,7 @@ def test_labels_and_rows_do_not_lie_on_each_other(pipeline, script, width):
             assert not [other for other, extent in extents[:number] if one.overlaps(extent)], words
 
 
-def test_of_many_rows_each_is_a_dot_and_what_is_taken_back_is_written_where_there_is_room():
+def test_many_rows_are_dots_and_retracted_values_are_labelled_if_they_fit():
     rows = [[{"ts": time, "team": "red", "score": 1}] for time in range(100)]
     script = TestStream()
     for time, row in enumerate(rows):
@@ -164,7 +164,7 @@ def shared(one, other):
 
 
 def of_values(values, windows):
-    """Two early panes, an on-time one and some late ones in each window, with so many values."""
+    """Two early panes, an on-time one and some late ones in each window, with this many values."""
     all_ = [Sum("score"), Count(), Max("score"), Min("score"), Mean("score"), Sum("ts")]
     pipeline = (
         bm.Pipeline()
@@ -185,7 +185,7 @@ def of_values(values, windows):
 
 @pytest.mark.dear
 @pytest.mark.parametrize(("values", "windows"), [(1, 2), (3, 2), (6, 2), (3, 170)])
-def test_labels_lie_on_no_other_label_and_the_rest_is_on_hover(values, windows):
+def test_labels_do_not_overlap_and_the_rest_is_in_tooltips(values, windows):
     picture = of_values(values, windows)
     drawn = draw(picture, LIGHT)
     found = labels(drawn)
@@ -232,20 +232,20 @@ def test_in_a_crowded_panel_the_last_pane_has_one_line():
         (lambda figure: figure.save("x.png", width=100), ["width=100", "at least 300"]),
     ],
 )
-def test_what_cannot_be_saved_is_refused(figure, call, words):
+def test_invalid_saves_are_rejected(figure, call, words):
     with pytest.raises(OptionError) as caught:
         call(figure)
     for word in words:
         assert word in str(caught.value)
 
 
-def test_the_page_of_the_docs_prints_and_writes_what_it_says(root, tmp_path, monkeypatch):
+def test_the_docs_page_prints_its_output(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_page("pictures.md", (root / "docs" / "pictures.md").read_text()) == 2
     assert {path.name for path in tmp_path.iterdir()} == {"scores.html", "scores.png", "scores.svg"}
 
 
-def test_beamish_loads_no_plotting_package_and_says_which_one_is_missing():
+def test_beamish_loads_no_plotting_package_and_names_the_missing_one():
     program = """
 import sys
 import beamish as bm

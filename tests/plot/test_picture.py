@@ -1,4 +1,4 @@
-"""What a picture shows of a run: rows, watermarks, panes."""
+"""The elements of a picture of a run: rows, watermarks, panes."""
 
 from datetime import UTC, datetime
 
@@ -40,7 +40,7 @@ def test_each_pane_is_a_box_where_it_came_and_a_retraction_strikes_it_out(pipeli
     assert picture.by_clock
 
 
-def test_a_row_is_a_point_with_what_is_accumulated_of_it():
+def test_a_row_is_a_point_with_its_accumulated_value():
     red, blue = timeline(SCORES, CLOCK).picture.panels
     assert (red.name, blue.name) == ("team = red", "team = blue")
     assert [(point.label, point.event_us, point.time) for point in red.points] == [
@@ -90,7 +90,7 @@ def test_rows_before_the_clock_is_set_to_a_date_are_shown_at_that_date():
     assert panel.points[0].time == noon.timestamp() * S
 
 
-def test_a_chain_has_its_last_stage_on_top_and_takes_the_panes_of_the_one_below():
+def test_a_chain_has_its_last_stage_on_top():
     top, below = timeline(CHAIN, CHAINED).picture.panels
     assert (top.name, below.name) == ("stage 2 of 2", "stage 1 of 2, user = a")
     assert [(point.label, point.is_pane, point.retracts) for point in top.points] == [
@@ -103,7 +103,7 @@ def test_a_chain_has_its_last_stage_on_top_and_takes_the_panes_of_the_one_below(
     )
 
 
-def test_a_stage_whose_panes_another_takes_shows_what_it_drops_too():
+def test_an_inner_stage_shows_its_dropped_rows():
     _, below = timeline(CHAIN, CHAINED).picture.panels
     assert [point.label for point in below.points if point.dropped is bm.DropReason.EXPIRED] == ["1"]
 
@@ -209,18 +209,18 @@ def test_a_picture_knows_its_moments():
         (OptionError, lambda: timeline(SCORES, TestStream()), ["no rows and no panes", "nothing to show"]),
         (OptionError, lambda: timeline(SCORES), ["timeline(pipeline, None)", "TestStream()"]),
         (OptionError, lambda: timeline(3, CLOCK), ["timeline(3, script)", "must be a pipeline"]),  # type: ignore[call-overload]
-        (OptionError, lambda: timeline(SCORES, CLOCK, rows=[]), ["rows=[]", "the script says that"]),  # type: ignore[call-overload]
+        (OptionError, lambda: timeline(SCORES, CLOCK, rows=[]), ["rows=[]", "the script determines it"]),  # type: ignore[call-overload]
         (ScriptError, lambda: timeline(SCORES, TestStream().add([play("x", "red", 1)])), ["'x'"]),
         (
             PipelineError,
             lambda: timeline(
                 SOURCE.window(bm.CountWindows(1)).accumulate(n=Sum("score")), TestStream().add([play(1, "red", 1)])
             ),
-            ["counted in rows", "bm.FixedWindows"],
+            ["count window", "bm.FixedWindows"],
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_drawn_is_refused(error, call, words):
+def test_invalid_timelines_are_rejected(error, call, words):
     with pytest.raises(error) as caught:
         call()
     for word in words:

@@ -70,7 +70,7 @@ def test_stored_panes_with_their_rows_make_the_picture_of_the_run(kind):
         assert panel.boxes == same.boxes
 
 
-def test_the_watermark_is_what_the_panes_say_of_it():
+def test_the_watermark_is_read_from_panes():
     (red,) = timeline(stored(CLOCK), processing_time="came", key="red").picture.panels
     assert red.watermarks[0].steps == ((130 * S, 120 * S), (190 * S, 900 * S))
 
@@ -83,7 +83,7 @@ def test_without_their_times_panes_are_numbered_in_their_order():
     ]  # fmt: skip
 
 
-def test_a_list_of_panes_is_drawn_too():
+def test_a_list_of_panes_is_plotted_too():
     picture = timeline(SCORES.run(STEPS), key={"team": "red"}).picture
     assert [(box.since, box.time, box.label) for box in picture.panels[0].boxes] == [
         (0, 1, "total 8\nplays 2"), (1, 2, "total 8\nplays 2"), (2, 3, "total 9\nplays 3")
@@ -110,14 +110,14 @@ def test_dropped_rows_are_shown_without_the_others():
         (OptionError, lambda: timeline([]), ["nothing to show"]),
     ],
 )
-def test_what_are_no_panes_is_refused(error, call, words):
+def test_rows_that_are_not_panes_are_rejected(error, call, words):
     with pytest.raises(error) as caught:
         call()
     for word in words:
         assert word in str(caught.value)
 
 
-def test_a_run_tells_what_each_stage_did():
+def test_a_run_reports_each_stage():
     (_, first), *_, (_, last) = trace_stages(SCORES.flow, CLOCK.events)
     assert [(step.watermark_us, step.inputs_us) for step in (*first, *last)] == [(None, (None,)), (900 * S, (900 * S,))]
     assert [pane.values["total"] for pane in first[0].panes] == [8]  # noqa: PD011
@@ -149,7 +149,7 @@ def test_times_without_a_zone_are_utc(tmp_path):
     assert timeline(by_pandas, processing_time="came").picture == expected
 
 
-def test_a_time_that_the_query_added_is_no_value_and_is_warned_of():
+def test_an_added_time_column_is_not_a_value():
     table = stored(CLOCK)
     assert table.column_names[-1] == "came"
     with pytest.warns(UserWarning, match="processing_time='came'") as caught:

@@ -36,6 +36,6 @@ def test_steps_are_whole():
     assert step_axis(0.5, 3.5, 10).labels == ["1", "2", "3"]
 
 
-def test_a_time_is_told_to_the_second():
+def test_a_time_is_shown_to_the_second():
     assert clock_label(NOON + 61 * S) == "12:01:01"
     assert clock_label(3661 * S) == "1:01:01"

@@ -87,7 +87,7 @@ def pipeline_of(window: bm.WindowOption, accumulations: Mapping[str, a.Accumulat
 
 
 def refused(rows: DataFrame, cell: Cell) -> str | None:
-    """What beamish says of a cell before it runs; None: it takes it."""
+    """The error of beamish about a cell before it runs, or None."""
     try:
         pipeline_of(bm.FixedWindows(10), {cell.name: cell.accumulation}).apply(rows)
     except bm.ColumnError as error:
@@ -135,7 +135,7 @@ def same(ours: Any, theirs: Any) -> bool:
 
 
 def differences(ours: pa.Table, theirs: pa.Table, taken: list[Cell]) -> list[str]:
-    """What differs, in words."""
+    """The differences, in words."""
     found: list[str] = []
 
     def by_group(out: pa.Table, whose: str) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ import beamish as bm
 from beamish.testing import TestStream
 from tests.refused import ONE_ROW, PLAIN, START, cases, refused
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("naive time", lambda: TestStream().advance_watermark_to(datetime(2024, 1, 1)), ["time zone", "tzinfo=UTC"]),  # noqa: DTZ001
     ("time is text", lambda: TestStream().advance_watermark_to("noon"), ["'noon'", "seconds since the epoch"]),
@@ -32,7 +32,7 @@ AT_ONCE = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 

@@ -41,7 +41,7 @@ def test_a_step_moves_the_watermark_then_the_clock_and_then_the_rows_arrive():
     ]
 
 
-def test_a_step_moves_only_what_it_says():
+def test_a_step_moves_only_its_arguments():
     script = TestStream().step(watermark=10, clock=5)
     assert script.step().events[-1] == Step()
     assert script.step(clock=6).events[-1] == Step(clock_us=6_000_000)
@@ -64,7 +64,7 @@ def test_an_infinite_watermark_of_a_step_is_the_end_of_time():
         TestStream().step(watermark=math.inf).step(watermark=10)
 
 
-def test_a_delay_of_the_clock_goes_on_from_a_step():
+def test_a_delay_of_the_clock_continues_from_a_step():
     assert TestStream().step(clock=5).advance_processing_time_by(2).events[-1].us == 7_000_000
 
 
@@ -78,13 +78,16 @@ def test_a_step_of_a_merge_has_the_rows_and_the_watermark_of_one_input():
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (TestStream().step([{"ts": 1}]), r"step\(rows\): the pipeline merges a, b; say whose rows, by input='a'"),
+        (
+            TestStream().step([{"ts": 1}]),
+            r"step\(rows\): the pipeline merges a, b; name the input of the rows: input='a'",
+        ),
         (TestStream().step(input="c"), r"step\(rows\) with input='c': the inputs are a, b"),
         (
             TestStream().step(watermark=5, input="b"),
-            r"step\(watermark=5.0\) with ProcessingTimeLag: the clock moves it",
+            r"step\(watermark=5.0\) with ProcessingTimeLag: it follows the clock",
         ),
-        (TestStream().step(watermark=5), r"step\(watermark=5.0\) with ProcessingTimeLag: the clock moves it"),
+        (TestStream().step(watermark=5), r"step\(watermark=5.0\) with ProcessingTimeLag: it follows the clock"),
     ],
 )
 def test_a_step_that_a_merge_cannot_take_is_refused(script, words):
@@ -94,12 +97,12 @@ def test_a_step_that_a_merge_cannot_take_is_refused(script, words):
 
 def test_a_step_cannot_name_an_input_where_there_is_none():
     with pytest.raises(
-        bm.ScriptError, match=r"step\(rows\) with input='a': the pipeline is no merge; leave input= out"
+        bm.ScriptError, match=r"step\(rows\) with input='a': the pipeline is not a merge; leave input= out"
     ):
         COUNTS.run(TestStream().step([{"ts": 1}], input="a"))
 
 
-def test_a_step_takes_back_no_watermark_of_another_call():
+def test_a_step_cannot_move_the_watermark_back():
     ahead = TestStream().step(watermark=5, input="a")
     assert ahead.step(watermark=4, input="b").step(watermark=6).events[-1] == Step(watermark_us=6_000_000)
     with pytest.raises(bm.ScriptError, match=r"from 5.0 to 4.0"):

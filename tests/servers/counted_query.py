@@ -1,6 +1,6 @@
 """Queries over windows of rows that are killed: ``python -m tests.servers.counted_query '{...}'``; see test_killed_counts.py.
 
-Each batch's rows go to a file of its own, written anew if the batch is run again. In the batch ``stop_in`` the query comes to a halt
+The rows of each batch are written to one file, overwritten if the batch is replayed. In the batch ``stop_in`` the query halts
 before that ("before") or after it ("end"), makes the file ``halted``, and waits to be killed.
 """
 

@@ -28,7 +28,7 @@ PACKAGES = {
 
 
 def confs(format_, warehouse):
-    """What a session needs for tables of a format."""
+    """The session settings for tables of a format."""
     if format_ == "delta":
         return {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -110,7 +110,7 @@ def session(settings):
 
 
 def drop_and_restore(told, spark):
-    """Drop the table while its query is stopped, fill it from all panes, go on; then restore the checkpoint to an earlier batch."""
+    """Drop the table while its query is stopped, fill it from all panes, continue; then restore the checkpoint to an earlier batch."""
     sink, panes = bm.sinks.merge(told["table"], create=told["format"]), f"{told['halted']}-panes"
 
     def write(batch, number):

@@ -47,7 +47,7 @@ class Server:
             self.ask(f"DROP DATABASE {name} WITH (FORCE)")
 
     def ask(self, command, database="postgres"):
-        """What psql prints."""
+        """The output of psql."""
         told = [
             self.programs / "psql",
             self.uri(database),

@@ -72,7 +72,7 @@ def test_a_project_gives_the_figures_of_its_plays(tmp_path):
     assert live(tmp_path) == expected(first, second)
 
 
-def test_auto_cdc_takes_the_images_as_far_as_a_dry_run_tells(tmp_path):
+def test_auto_cdc_accepts_the_changelog_in_a_dry_run(tmp_path):
     """Its target must be of a format that takes MERGE INTO, of which PySpark alone brings none."""
     project(tmp_path)
     spec = tmp_path / "project" / "spark-pipeline.yml"

@@ -1,4 +1,4 @@
-"""Numbers, ids, retained windows and unmatched rows go on where a query was killed (rules/running.md#restart)."""
+"""Numbers, ids, retained windows and unmatched rows continue where a query was killed (rules/running.md#restart)."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_what_comes_out_is_the_same_though_the_query_was_killed_twice(pipeline, tmp_path):
+def test_output_is_the_same_though_the_query_was_killed_twice(pipeline, tmp_path):
     write_files(tmp_path / "rows", rows_of_files(files=5))
     came = {}
     for name, stops in {"whole": [], "killed": [(1, "before"), (3, "end")]}.items():

@@ -20,7 +20,7 @@ def test_a_table_equals_the_batch_computation_though_its_query_was_killed(tmp_pa
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_a_table_that_was_dropped_or_is_ahead_is_refused(tmp_path, format_):
+def test_a_dropped_or_newer_table_is_rejected(tmp_path, format_):
     files, told = given(tmp_path, format_)
     ran, dropped, rebuilt, restored, rows = asked(told | {"drop": True})
     assert (ran, rebuilt) == ("None", "None")
@@ -46,7 +46,7 @@ def given(tmp_path, format_):
 
 
 def asked(told):
-    """What tests.servers.lake prints."""
+    """The output of tests.servers.lake."""
     command = [lake.python(), "-m", "tests.servers.lake", json.dumps(told)]
     return json.loads(
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""What tests of sinks share: a place for tables in each database, and rows as changes."""
+"""Fixtures of sinks: a schema for tables in each database, and rows as changes."""
 
 import pyarrow as pa
 import pytest
@@ -46,7 +46,7 @@ def uri(request, tmp_path):
 
 @pytest.fixture
 def ask(uri):
-    """What a query gives, as tuples, sorted."""
+    """The result of a query as sorted tuples."""
 
     def ask(query):
         with database_of(uri).transaction() as cursor:

@@ -36,7 +36,7 @@ def test_the_table_holds_the_last_image_of_each_identity(uri, ask):
 
 
 @pytest.mark.parametrize("keep_deleted", [False, True])
-def test_a_batch_that_comes_again_changes_nothing(uri, ask, keep_deleted):
+def test_a_replayed_batch_changes_nothing(uri, ask, keep_deleted):
     sink = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted)
     put(sink, change("red", 0, 1, 1), change("blue", 0, 1, 1))
     again = [
@@ -52,7 +52,7 @@ def test_a_batch_that_comes_again_changes_nothing(uri, ask, keep_deleted):
     assert len(after) == (3 if keep_deleted else 2)
 
 
-def test_a_deleted_row_that_comes_again_is_there(uri, ask):
+def test_a_deleted_row_can_be_inserted_again(uri, ask):
     sink = bm.sinks.sql(uri, "totals")
     put(sink, change("red", 0, 1, 1))
     put(sink, change("red", 0, 1, 2, deleted=True), batch=1)
@@ -61,7 +61,7 @@ def test_a_deleted_row_that_comes_again_is_there(uri, ask):
     assert ask("SELECT team, total FROM totals") == [("red", 9)]
 
 
-def test_with_keep_deleted_an_older_batch_brings_nothing_back(uri, ask):
+def test_with_keep_deleted_an_older_batch_restores_nothing(uri, ask):
     sink = bm.sinks.sql(uri, "totals", keep_deleted=True)
     old = change("red", 0, 1, 1)
     put(sink, old)
@@ -113,7 +113,7 @@ TYPES = {
 }
 
 
-def test_values_of_all_types_come_back(uri, ask):
+def test_values_of_all_types_are_read_back(uri, ask):
     schema = pa.schema([*SCHEMA, *((name, type_) for name, (type_, _) in TYPES.items())])
     full = change("red", 0, 1, 1) | {name: value for name, (_, value) in TYPES.items()}
     empty = change("blue", 0, 1, 1)
@@ -150,25 +150,25 @@ def test_a_batch_before_the_last_is_refused(uri):
         put(sink, change("red", 0, 2, 1), batch=0, query="")
 
 
-def test_a_table_that_was_dropped_is_not_begun_in_the_middle(uri, ask):
+def test_a_dropped_table_is_not_resumed(uri, ask):
     sink = bm.sinks.sql(uri, "totals")
     put(sink, change("red", 0, 1, 1))
     with sink.database.transaction() as cursor:
         cursor.execute("DROP TABLE totals")
     with pytest.raises(SinkError, match=r"it was deleted, though batch 0 of this query was written.*sink\.rebuild"):
         put(sink, change("blue", 0, 1, 1), batch=1)
-    put(sink, change("blue", 0, 1, 1), query="begun anew")
+    put(sink, change("blue", 0, 1, 1), query="restarted")
     assert ask("SELECT team FROM totals") == [("blue",)]
 
 
-def test_a_table_of_ones_own_may_have_more_columns(uri, ask):
+def test_an_existing_table_may_have_more_columns(uri, ask):
     sink = bm.sinks.sql(uri, "totals", create=False)
     with pytest.raises(
-        SinkError, match="_beamish_sinks, which says which query owns a table, must be there too: CREATE TABLE"
+        SinkError, match="_beamish_sinks, which records the owner of a table, must exist too: CREATE TABLE"
     ):
         put(sink, change("red", 0, 1, 1))
     put(bm.sinks.sql(uri, "others"), change("red", 0, 1, 1))
-    with pytest.raises(SinkError, match="it is not there, and create is False; make it: CREATE TABLE"):
+    with pytest.raises(SinkError, match="it does not exist, and create is False; create it: CREATE TABLE"):
         put(sink, change("red", 0, 1, 1))
     time = "TEXT" if uri.startswith("sqlite") else "timestamp with time zone"
     with sink.database.transaction() as cursor:
@@ -180,7 +180,7 @@ def test_a_table_of_ones_own_may_have_more_columns(uri, ask):
     put(sink, change("red", 0, 2, 2), batch=1)
     assert ask("SELECT team, total, note FROM totals") == [("red", 2, None)]
     if uri.startswith("postgresql"):
-        with pytest.raises(SinkError, match=r"takes nulls to differ.*ADD UNIQUE NULLS NOT DISTINCT"):
+        with pytest.raises(SinkError, match=r"treats nulls as distinct.*ADD UNIQUE NULLS NOT DISTINCT"):
             put(sink, change(None, 0, 2, 2), batch=2)
 
 
@@ -194,11 +194,11 @@ def test_a_table_of_ones_own_may_have_more_columns(uri, ask):
         ),
         (
             "team VARCHAR(9), window_start {time}, window_end {time}, total bigint, _sequence bigint, _deleted boolean",
-            "kept with",
+            "use keep_deleted=True",
         ),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused(uri, columns, message):
+def test_a_mismatched_table_is_rejected(uri, columns, message):
     sink = bm.sinks.sql(uri, "totals")
     time = "TEXT" if uri.startswith("sqlite") else "timestamp with time zone"
     with sink.database.transaction() as cursor:
@@ -210,7 +210,7 @@ def test_a_table_that_does_not_fit_is_refused(uri, columns, message):
 @pytest.mark.parametrize(
     ("uri", "declared", "message"),
     [
-        ("sqlite", "team TEXT COLLATE NOCASE", "column 'team' has a collation that takes different texts for one"),
+        ("sqlite", "team TEXT COLLATE NOCASE", "column 'team' has a collation in which different texts are equal"),
         ("sqlite", "team TEXT COLLATE RTRIM", "column 'team' has a collation"),
         ("duckdb", "team VARCHAR COLLATE NOCASE", "column 'team' has a collation"),
         ("duckdb", "price DECIMAL(5,1)", r"column 'price' is DECIMAL\(5,1\), the panes need DECIMAL\(5,2\)"),
@@ -218,7 +218,7 @@ def test_a_table_that_does_not_fit_is_refused(uri, columns, message):
         (
             "postgresql",
             "team text COLLATE one",
-            "column 'team' has the collation 'one', which takes different texts for one",
+            "column 'team' has the collation 'one', in which different texts are equal",
         ),
         pytest.param("postgresql", "team folded", "column 'team' has the collation 'one'", marks=pytest.mark.servers),
         pytest.param(
@@ -258,7 +258,7 @@ def test_a_column_that_would_change_values_is_refused(uri, declared, message):
 
 @pytest.mark.servers
 @pytest.mark.parametrize("uri", ["postgresql"], indirect=True)
-def test_postgresql_cuts_no_blanks_off(uri):
+def test_postgresql_trims_no_blanks(uri):
     sink = bm.sinks.sql(uri, "totals")
     with sink.database.transaction() as cursor:
         cursor.execute(
@@ -270,7 +270,7 @@ def test_postgresql_cuts_no_blanks_off(uri):
         put(sink, change("a  ", 0, 1, 1), batch=1)
 
 
-def test_a_null_is_no_number_of_a_primary_key(tmp_path):
+def test_a_null_does_not_become_a_primary_key_number(tmp_path):
     sink = bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
     with sink.database.transaction() as cursor:
         cursor.execute("CREATE TABLE totals (user INTEGER PRIMARY KEY, total INTEGER, _sequence INTEGER)")
@@ -294,24 +294,24 @@ def test_a_key_called_rowid_finds_no_other_rows(uri, ask):
     assert ask("SELECT total FROM totals") == [(1,), (5,), (5,)]
 
 
-def test_a_batch_without_the_ones_before_it_is_refused(uri, ask):
+def test_a_batch_without_its_predecessors_is_rejected(uri, ask):
     sink = bm.sinks.sql(uri, "totals")
     for _ in range(2):
         with pytest.raises(
-            SinkError, match=r"no earlier batch is on record for it, and batch 3.*sink\.rebuild.*empty checkpoint"
+            SinkError, match=r"no earlier batch is recorded for it, and batch 3.*sink\.rebuild.*empty checkpoint"
         ):
             put(sink, change("red", 0, 1, 1), batch=3)
     put(sink, change("red", 0, 1, 1))
     with sink.database.transaction() as cursor:
         cursor.execute("DELETE FROM _beamish_sinks")
-    with pytest.raises(SinkError, match="it has rows, and nothing says of which query"):
+    with pytest.raises(SinkError, match="it has rows of an unknown query"):
         put(sink, change("red", 0, 2, 2))
-    with pytest.raises(SinkError, match="no earlier batch is on record"):
+    with pytest.raises(SinkError, match="no earlier batch is recorded"):
         put(sink, change("red", 0, 2, 2), batch=1)
     assert ask("SELECT total FROM totals") == [(1,)]
 
 
-def test_a_database_deleted_between_two_batches_is_not_made_again(tmp_path):
+def test_a_database_deleted_between_batches_is_not_recreated(tmp_path):
     for scheme in ("sqlite", "duckdb"):
         path = tmp_path / f"tables.{scheme}"
         sink = bm.sinks.sql(f"{scheme}:///{path}", "totals")
@@ -334,7 +334,7 @@ def test_another_batch_of_the_same_number_is_refused(uri, ask):
     assert ask("SELECT team FROM totals") == [("blue",), ("red",)]
 
 
-def test_marks_of_an_earlier_version_go_on(uri, ask):
+def test_marks_of_an_earlier_version_are_upgraded(uri, ask):
     sink = bm.sinks.sql(uri, "totals")
     put(sink, change("red", 0, 1, 1))
     with sink.database.transaction() as cursor:
@@ -419,11 +419,11 @@ def test_an_open_transaction_of_the_same_process_loses_nothing(tmp_path):
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path):
     for scheme in ("sqlite", "duckdb"):
-        with pytest.raises(SinkError, match=r"the folder '.*/none' does not exist; make it first"):
+        with pytest.raises(SinkError, match=r"the folder '.*/none' does not exist; create it first"):
             put(bm.sinks.sql(f"{scheme}:///{tmp_path}/none/a.db", "totals"), change("red", 0, 1, 1))
 
 
-def test_a_batch_that_fails_leaves_nothing(uri, ask):
+def test_a_failed_batch_writes_nothing(uri, ask):
     sink = bm.sinks.sql(uri, "totals")
     put(sink, change("red", 0, 1, 1))
     broken = bm.sinks.sql(uri, "totals")
@@ -453,7 +453,7 @@ def test_a_type_that_no_database_has_is_refused(uri):
     [
         ({"uri": "mysql://here/db"}, "uri='mysql://here/db': must be a text such as 'postgresql://"),
         ({"uri": "sqlite://:memory:"}, "must name a file"),
-        ({"uri": "duckdb::memory:"}, "a database in memory would be gone"),
+        ({"uri": "duckdb::memory:"}, "an in-memory database would be lost"),
         ({"uri": 3}, "uri=3: must be a text"),
         ({"table": ""}, "table='': must be a name"),
         ({"table": "a.b.c"}, "must be a name such as"),
@@ -503,7 +503,7 @@ def test_a_table_in_a_schema_is_found_there_and_its_mark_beside_it(uri, ask):
     assert ask("SELECT table_name, batch_id FROM stats._beamish_sinks") == [("by.team", 1)]
 
 
-def test_names_of_columns_that_sql_would_read_otherwise_are_taken_as_they_are(uri, ask):
+def test_special_column_names_are_quoted(uri, ask):
     names = ["select", "a b", 'quo"te', "Größe", "order"]
     schema = pa.schema([*((name, pa.int64()) for name in names), *SCHEMA])
     row = change("red", 0, 1, 1) | {name: number for number, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""What the tests on Spark share: rows as files, queries that run to their end, panes by key."""
+"""Fixtures of the tests on Spark: rows as files, queries that run to their end, panes by key."""
 
 import os
 from collections import defaultdict
@@ -46,7 +46,7 @@ def files(spark, tmp_path):
 
 @pytest.fixture
 def run_query(tmp_path):
-    """Run a streaming query over all there is and stop; later calls go on from its checkpoint."""
+    """Run a streaming query over all available rows and stop; later calls continue from its checkpoint."""
 
     def run(pipeline, df, **options):
         out = pipeline.apply(df, **options)

@@ -1,6 +1,6 @@
-"""What test_connect.py runs in a process of its own: a session on Spark Connect does not share one with a classic one.
+"""Run by test_connect.py in a separate process: Spark Connect and a classic session cannot share one.
 
-SPARK_TESTING lets the server take any free port. Each part that went well is said on a line of its own.
+SPARK_TESTING lets the server take any free port. Each part that passed prints a line.
 """
 
 import os

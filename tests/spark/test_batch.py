@@ -44,7 +44,7 @@ def test_the_panes_are_those_of_all_rows_and_then_the_end_of_time(plays, by_key,
 
 
 @pytest.mark.smoke
-def test_triggers_lateness_and_modes_are_not_asked(plays):
+def test_triggers_lateness_and_modes_do_not_apply(plays):
     pipeline = (
         PIPELINE.window(bm.FixedWindows(10))
         .trigger(Repeatedly(AfterProcessingTime(1)))
@@ -67,14 +67,14 @@ def test_triggers_lateness_and_modes_are_not_asked(plays):
     ],
     ids=["having", "with_columns"],
 )
-def test_what_is_known_of_the_panes_is_kept_with_a_having_and_more_columns(plays, refine):
+def test_pane_metadata_survives_having_and_added_columns(plays, refine):
     pipeline = PIPELINE.window(bm.FixedWindows(10))
     known = plays.transform(pipeline).schema["pane"].metadata
     assert known["beamish"]["keys"] == ["team"]
     assert plays.transform(refine(pipeline)).schema["pane"].metadata == known
 
 
-def test_panes_and_dropped_rows_are_told_apart(plays):
+def test_panes_and_dropped_rows_are_split(plays):
     out = plays.transform(PIPELINE.window(bm.FixedWindows(60)).with_dropped())
     panes, dropped = bm.panes(out), bm.dropped(out)
     assert panes.columns == ["team", "window", "plays", "scores", "pane", "timestamp"]
@@ -84,7 +84,7 @@ def test_panes_and_dropped_rows_are_told_apart(plays):
     ]
 
 
-def test_what_is_no_output_of_a_pipeline_is_not_split(plays):
+def test_other_dataframes_are_not_split(plays):
     with pytest.raises(bm.ColumnError, match=r"dropped\(df\): there is no column 'dropped'.*\.with_dropped\(\)"):
         bm.dropped(plays.transform(PIPELINE.window(bm.FixedWindows(60))))
     with pytest.raises(bm.ColumnError, match=r"panes\(df\): there is no column 'pane'"):

@@ -152,7 +152,7 @@ def test_debeziums_rows_have_both_images_on_a_stream_and_at_rest(visits):
     assert len(at_rest) == len(on_the_way)
 
 
-def test_the_last_row_of_a_slot_in_upserts_is_what_is_live(visits):
+def test_the_last_upsert_of_a_slot_is_live(visits):
     panes, expected, _ = visits
     upserts = bm.changelog(panes, "upsert", fields=["timing"])
     data = ["team", "part", "window_start", "window_end", "n", "score"]
@@ -161,7 +161,7 @@ def test_the_last_row_of_a_slot_in_upserts_is_what_is_live(visits):
     assert {tuple(row[:6]) for row in last.values() if not row["_deleted"]} == expected
 
 
-def test_a_compacted_topic_holds_what_is_live(visits):
+def test_a_compacted_topic_holds_the_live_rows(visits):
     panes, expected, _ = visits
     records = bm.changelog(panes.orderBy("pane.sequence"), "kafka")
     assert records.columns == ["key", "value"]
@@ -176,14 +176,14 @@ def test_a_compacted_topic_holds_what_is_live(visits):
     assert {key for key, _ in own.collect()} == {"red/a", "blue/a", "a"}
 
 
-def test_the_sum_of_differences_is_nought_for_what_is_gone(visits):
+def test_differences_of_deleted_rows_add_up_to_zero(visits):
     panes, expected, _ = visits
     sums = bm.changelog(panes, "diff").groupBy(*FLAT).agg(F.sum("_diff").alias("times")).collect()
     assert {tuple(row[:6]) for row in sums if row["times"]} == expected
     assert {row["times"] for row in sums} == {0, 1}
 
 
-def test_what_is_live_of_a_stored_table_is_what_a_batch_gives(visits):
+def test_live_panes_of_a_stored_table_equal_a_batch(visits):
     panes, expected, _ = visits
     live = bm.live(panes)
     assert panes.schema["pane"].metadata["beamish"]["follows"] == "retracting"
@@ -241,7 +241,7 @@ def words(pipeline, df):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_live_of_a_table_is_what_is_live_of_a_list(spark, kind):
+def test_live_panes_of_a_table_equal_those_of_a_list(spark, kind):
     pipeline = KINDS[kind]
     script = script_of(pipeline)
     rows, table = pipeline.run(script), stored(spark, pipeline, script)
@@ -295,20 +295,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_panes_cannot_tell_is_refused(spark, what):
+def test_changelogs_that_panes_cannot_represent_are_rejected(spark, what):
     error, pipeline, arguments, words = REFUSED[what]
     with pytest.raises(error) as caught:
         bm.changelog(of(spark, pipeline), **arguments)
     assert words in str(caught.value)
 
 
-def test_what_is_no_table_of_panes_is_refused(spark):
+def test_tables_without_panes_are_rejected(spark):
     with pytest.raises(bm.ColumnError, match="no column 'window'"):
         bm.changelog(spark.range(3))
     for field in ("change", "sequence"):
-        with pytest.raises(bm.ColumnError, match=f"no field '{field}'.*write them anew"):
+        with pytest.raises(bm.ColumnError, match=f"no field '{field}'.*write them again"):
             bm.live(of(spark, VISITS, without=field))
-    with pytest.raises(bm.ColumnError, match=r"no field 'watermark'.*write them anew"):
+    with pytest.raises(bm.ColumnError, match=r"no field 'watermark'.*write them again"):
         bm.live(of(spark, VISITS, without="watermark"), as_of=9)
     assert bm.live(of(spark, VISITS, without="watermark")).count() == 0
     with pytest.raises(bm.PipelineError, match="windows that merge"):
@@ -319,7 +319,7 @@ def test_what_is_no_table_of_panes_is_refused(spark):
         bm.live(spark.readStream.format("rate").load().selectExpr(*names))
 
 
-def test_panes_of_which_nothing_is_known_but_their_columns(spark):
+def test_panes_without_metadata(spark):
     def unknown(kind):
         return stored(spark, KINDS[kind], script_of(KINDS[kind]), known=False)
 

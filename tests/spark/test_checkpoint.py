@@ -1,4 +1,4 @@
-"""What a checkpoint remembers, and what it refuses."""
+"""The contents of a checkpoint, and refused changes."""
 
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
@@ -37,7 +37,7 @@ def greatest(*, mended):
     )
 
 
-def test_a_function_that_raises_stops_the_query_which_goes_on_when_it_is_mended(spark, files, run_query):
+def test_a_query_continues_after_a_raising_function_is_fixed(spark, files, run_query):
     stream = (
         files(**COLUMNS)
         .add(row(1, "red", 5), row(2, "red", 6))

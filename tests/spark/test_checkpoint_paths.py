@@ -25,7 +25,7 @@ def checkpoint(tmp_path):
     return place
 
 
-def test_every_noted_path_gets_the_new_place(checkpoint):
+def test_every_stored_path_is_rewritten(checkpoint):
     relocate(checkpoint, "s3a://bucket/scores")
     assert noted(checkpoint) == [f"s3a://bucket/scores/state/0/_stateSchema/default/{number}_a" for number in (0, 1)]
     assert not list(checkpoint.rglob("*.crc"))

@@ -1,4 +1,4 @@
-"""What only Spark Connect can show, in one session of its own; the parts that differ least from a classic session in ``make test-deep``."""
+"""Tests that need Spark Connect, in one separate session; the parts that differ least from a classic session run in ``make test-deep``."""
 
 import os
 import subprocess

@@ -11,7 +11,7 @@ runpy.run_module("beamish.spark.daemon", run_name="__main__")
 """
 
 
-def test_before_it_forks_the_daemon_has_imported_what_workers_import(root):
+def test_before_it_forks_the_daemon_has_imported_the_modules_of_workers(root):
     names = ["pandas", "pyarrow.compute", "beamish.spark.operator.processor", "beamish.spark.rows.pack"]
     command = [sys.executable, "-c", BEFORE_FORKING, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)

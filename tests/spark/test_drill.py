@@ -24,7 +24,7 @@ from tools.drill.report import Report
 @pytest.mark.deep
 @pytest.mark.spark
 @pytest.mark.xdist_group("drill")
-def test_queries_that_are_killed_give_what_they_give_when_left_alone(root):
+def test_killed_queries_give_the_output_of_uninterrupted_ones(root):
     how = ["--kills", "1", "--only", "sessions", "--source", "chunks", "--cluster", "0"]
     at = ["--moment", "after the sink", "--moment", "state", "--moment", "file sink"]
     command = [sys.executable, "-m", "tools.drill", "--seed", "1", "--budget", "1000", *how, *at]
@@ -59,11 +59,11 @@ CUT = [[0], [1], [2], [3], [4]]
 """Batches, by the chunks of rows that they bring: of one that was left alone."""
 CUT_OTHERWISE = [[0, 1], [2], [3], [4]]
 GAVE: dict = {}
-"""What a pipeline gave for batches, so that it is computed once."""
+"""A cache of the output of a pipeline for batches."""
 
 
 def ran(folder, name, batches, change=lambda rows: rows, clock=0):
-    """A query's checkpoint with these batches, and what comes out of them in process, changed."""
+    """A query's checkpoint with these batches, and a modified copy of their in-process output."""
     query = Query(name, "batches", "chunks", folder.parent / "rows", folder)
     if not query.rows.exists():
         write_rows(query.rows, random.Random(1), chunks=3)
@@ -120,7 +120,7 @@ def test_the_drill_finds(tmp_path, change):
 @pytest.mark.parametrize(
     "name", ["fixed windows", "by the clock", "watermarks of their own", "merged stages", "rows, each once"]
 )
-def test_the_drill_knows_what_batches_that_are_cut_otherwise_give(tmp_path, name):
+def test_the_drill_knows_the_output_of_other_batch_boundaries(tmp_path, name):
     found = [
         found_by_the_drill(tmp_path / str(place), name, change, CUT_OTHERWISE, clock=place)
         for place, change in enumerate([lambda rows: rows, lambda rows: rows[:-1]])

@@ -38,7 +38,7 @@ def rows(*times_us):
 
 
 def windows_of(panes):
-    """What is in each window, whose bounds are microseconds since the epoch."""
+    """The contents of each window; bounds are microseconds since the epoch."""
     us = {"window": pa.struct([("start", pa.int64()), ("end", pa.int64())]), "n": pa.int64(), "x": pa.int64()}
     taken = panes.filter(pc.equal(pc.struct_field(panes["pane"], "kind"), "PANE")).select(list(us))
     plain = [taken[name].combine_chunks().cast(type_) for name, type_ in us.items()]
@@ -94,7 +94,7 @@ def test_a_stream_has_the_windows_of_a_batch(spark, tmp_path, window):
 
 
 def streamed(spark, folder, pipeline, *batches):
-    """What comes out of a query whose micro-batches these are."""
+    """The output of a query with these micro-batches."""
     at = str(folder / "in")
     for batch in batches:
         spark.createDataFrame(batch).coalesce(1).write.mode("append").parquet(at)

@@ -41,7 +41,7 @@ FINE = FIRST.accumulate(rows=Count())
 
 
 def message_of(pipeline):
-    """What is said of it without Spark."""
+    """Its message without Spark."""
     with pytest.raises(bm.BeamishError) as raised:
         pipeline.run(bm.testing.TestStream().add(ROWS))
     return str(raised.value)
@@ -62,7 +62,7 @@ def events(files):
 
 @pytest.fixture
 def stopped(tmp_path):
-    """What stops a query, as it is thrown and as it is asked for."""
+    """The error that stops a query, as raised and as returned by ``exception()``."""
 
     def run(panes, write):
         writer = panes.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint"))

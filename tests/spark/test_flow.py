@@ -116,7 +116,7 @@ SAMPLE = ("a side that follows the clock",)  # the others in ``make test-deep``
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in SAMPLE else [pytest.mark.deep]) for name in TREES]
 )
-def test_a_tree_gives_on_spark_what_it_gives_in_process_event_by_event(spark, name):
+def test_a_tree_on_spark_agrees_with_an_in_process_run_event_by_event(spark, name):
     pipeline, script = TREES[name]
     expected = script.trace(pipeline)
     assert {pane.kind.value for _, panes in expected for pane in panes} == {"PANE", "RETRACTION"}
@@ -155,7 +155,7 @@ def shown(df):
     )
 
 
-def test_what_is_live_after_two_runs_over_files_is_what_a_batch_gives(spark, sides, tmp_path):
+def test_live_rows_after_two_runs_over_files_equal_a_batch(spark, sides, tmp_path):
     """Rows of the second run are late for the first."""
     left, right = sides
     panes = []

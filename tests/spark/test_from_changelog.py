@@ -55,7 +55,7 @@ def test_a_batch_of_changes_is_a_batch_of_the_rows_that_the_table_holds(spark, f
     assert len(found) == 6
 
 
-def test_what_a_format_does_not_have_stops_the_query(spark):
+def test_a_change_that_the_format_lacks_stops_the_query(spark):
     wrong = {
         "debezium": ("before", F.lit(None).cast(ROW), "REPLICA IDENTITY FULL"),
         "spark": ("_change_type", F.lit("upsert"), "_change_type=upsert"),

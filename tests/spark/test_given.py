@@ -1,4 +1,4 @@
-"""What the user says of rows in the place of Spark: apply(schema=..., shards=..., streaming=...)."""
+"""Facts about rows that the user gives instead of Spark: apply(schema=..., shards=..., streaming=...)."""
 
 import re
 
@@ -31,20 +31,20 @@ def test_a_schema_is_a_text_or_a_struct_type():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SCHEMA, None, True), "shards=None, streaming=True): where Spark is not asked, all three must be said"),
-        ((SCHEMA, 8, None), "shards=8, streaming=None): where Spark is not asked"),
-        ((None, 8, True), "apply(streaming=True): without schema=... Spark is asked"),
-        (("ts instant", 8, True), "'struct<ts instant>' is no type of Spark's"),
+        ((SCHEMA, None, True), "shards=None, streaming=True): without Spark calls all three are required"),
+        ((SCHEMA, 8, None), "shards=8, streaming=None): without Spark calls all three are required"),
+        ((None, 8, True), "apply(streaming=True): without schema=... it is read from Spark"),
+        (("ts instant", 8, True), "'struct<ts instant>' is not a Spark type"),
         ((["ts"], 8, True), "apply(schema=['ts']): must be a text such as"),
     ],
 )
-def test_what_is_said_must_be_all_and_readable(arguments, message):
+def test_declared_schemas_must_be_complete_and_valid(arguments, message):
     with pytest.raises(OptionError, match=re.escape(message)):
         Told.read(*arguments)
 
 
 @pytest.mark.usefixtures("spark")  # columns are Spark's
-def test_rows_of_which_nothing_can_be_asked_are_checked_by_what_was_said():
+def test_rows_with_a_declared_schema_are_checked():
     class Silent(DataFrame):
         def __new__(cls):
             return object.__new__(cls)
@@ -71,9 +71,9 @@ def test_rows_of_which_nothing_can_be_asked_are_checked_by_what_was_said():
     once = name_inputs(ROWS.deduplicate("team", within="1 hour").flow, Silent(), {}, told)
     assert isinstance(as_they_came(once.bind(2), Silent(), marked=True), Silent)
     merged = bm.merge(a=ROWS, b=ROWS).window(bm.FixedWindows(60)).accumulate(n=Count())
-    with pytest.raises(OptionError, match="nothing is said of the input 'a'"):
+    with pytest.raises(OptionError, match="the schema of input 'a' is missing"):
         name_inputs(merged.flow, None, {"a": Silent(), "b": Silent()}, told)
     changes = bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
     changes = changes.window(bm.FixedWindows(60)).accumulate(plays=Count())
-    with pytest.raises(PipelineError, match="what the changes are must be asked of Spark"):
+    with pytest.raises(PipelineError, match="changes need Spark calls"):
         name_inputs(changes.flow, Silent(), {}, Told.read(SCHEMA + ", _change_type string", 2, streaming=True))

@@ -53,7 +53,7 @@ def beats(machine, offset, *steps):
     return offset, found
 
 
-def test_a_heartbeat_comes_once_a_second_at_the_most(machine):
+def test_there_is_at_most_one_heartbeat_per_second(machine):
     reader = HeartbeatReader()
     first = reader.latestOffset(reader.initialOffset(), None)
     assert (first["tick"], first["clock_us"]) == (1, NOON)
@@ -64,7 +64,7 @@ def test_a_heartbeat_comes_once_a_second_at_the_most(machine):
     assert (second["tick"], second["clock_us"]) == (2, NOON + SECOND)
 
 
-def test_a_run_over_what_is_available_gets_two_heartbeats_and_ends(machine):
+def test_an_available_now_run_gets_two_heartbeats_and_ends(machine):
     offset = Heartbeat(7, 5).offset
     for _ in range(2):
         reader = HeartbeatReader()
@@ -88,7 +88,9 @@ def test_an_offset_of_an_earlier_version_is_read(machine):
 
 def test_a_clock_that_is_a_day_ahead_once_moves_a_heartbeat_by_a_second(machine):
     start = HeartbeatReader().initialOffset()
-    with pytest.warns(UserWarning, match=r"machine says .*1 day, 0:00:00 ahead of .* heartbeats go on at most twice"):
+    with pytest.warns(
+        UserWarning, match=r"machine is at .*1 day, 0:00:00 ahead of .* heartbeats continue at most twice"
+    ):
         _, found = beats(machine, start, (0, 0), (1, 0), (1, 86_400), (1, 0), (1, 0), (1, 0))
     assert found == [0, 1, 3, 3.5, 4, 5]
 
@@ -100,7 +102,7 @@ def test_a_clock_a_day_ahead_after_a_pause_moves_a_heartbeat_by_a_minute(machine
     assert found == [3_660, 3_660.5]
 
 
-def test_a_clock_that_stays_ahead_is_believed_in_ten_minutes(machine):
+def test_a_clock_that_stays_ahead_is_trusted_after_ten_minutes(machine):
     start, _ = beats(machine, HeartbeatReader().initialOffset(), (0, 0))
     with pytest.warns(UserWarning, match="ahead for 0:10:00") as warned:
         _, found = beats(machine, start, *[(1, 86_400)] * 602)
@@ -109,14 +111,14 @@ def test_a_clock_that_stays_ahead_is_believed_in_ten_minutes(machine):
     assert len(warned) == 1
 
 
-def test_a_clock_that_was_set_back_goes_on_at_half_the_pace(machine):
+def test_a_clock_set_back_continues_at_half_the_pace(machine):
     start, _ = beats(machine, HeartbeatReader().initialOffset(), (0, 0))
-    with pytest.warns(UserWarning, match=r"machine says .*0:10:00 behind .* heartbeats go on at half the pace"):
+    with pytest.warns(UserWarning, match=r"machine is at .*0:10:00 behind .* heartbeats continue at half the pace"):
         _, found = beats(machine, start, (1, -600), (1, -600), (1_197, -600), (10, -600))
     assert found == [0.5, 1, 599.5, 609]
 
 
-def test_a_clock_that_was_set_back_before_a_restart_of_the_machine_goes_on(machine):
+def test_a_clock_set_back_before_a_restart_of_the_machine_continues(machine):
     start, _ = beats(machine, HeartbeatReader().initialOffset(), (0, 0))
     machine.boot = "second"
     with pytest.warns(UserWarning, match="1 day, 0:00:00 behind"):
@@ -149,7 +151,7 @@ def test_no_row_is_dropped_for_a_clock_that_is_a_day_ahead_once(machine, policy)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4_000), st.sampled_from([0, 0, 0, -3, 2, 70, -86_400, 86_400])), min_size=1))
-def test_heartbeats_follow_time_within_bounds_whatever_the_clock_says(steps):
+def test_heartbeats_follow_time_within_bounds(steps):
     machine = Machine()
     before = Heartbeat().next(machine.reading())
     for passed, off in steps:
@@ -186,7 +188,7 @@ def test_before_spark_4_2_offsets_have_the_clock_and_no_tick(machine):
         assert reader.latestOffset()["clock_us"] == NOON + 2 * SECOND
 
 
-def test_before_spark_4_2_a_clock_set_back_before_a_restart_goes_on(machine):
+def test_before_spark_4_2_a_clock_set_back_before_a_restart_continues(machine):
     committed = Heartbeat(0, NOON + DAY).offset
     reader = HeartbeatReader()
     first = reader.latestOffset()

@@ -43,11 +43,11 @@ SCRIPT = (
 
 
 def facts(said):
-    """What a script and a checkpoint say alike: all but where the watermark comes from, and after which batch."""
+    """The facts that a script and a checkpoint share: all except the source of the watermark, and the batch."""
     return said.partition("Its rule")[0]
 
 
-def test_a_stopped_query_of_a_merge_says_why(spark, tmp_path):
+def test_the_checkpoint_of_a_stopped_merge_explains_why(spark, tmp_path):
     SCRIPT.trace_on_spark(spark, PIPELINE, shards=3, checkpoint=tmp_path)
     with_pipeline, found = (bm.inspect(spark, tmp_path / "checkpoint", of) for of in (PIPELINE, None))
     for key in ("a", "z<i>", None):
@@ -88,7 +88,7 @@ def test_a_stopped_query_of_a_merge_says_why(spark, tmp_path):
         bm.inspect(spark, tmp_path / "checkpoint", batch=99)
 
 
-def test_a_checkpoint_of_an_older_version_opens_and_says_what_is_not_known(spark, tmp_path, monkeypatch, capsys):
+def test_a_checkpoint_of_an_older_version_lists_unknown_facts(spark, tmp_path, monkeypatch, capsys):
     with zipfile.ZipFile(KEPT) as kept:
         kept.extractall(tmp_path)
     move(tmp_path, ROOT, str(tmp_path))
@@ -97,7 +97,7 @@ def test_a_checkpoint_of_an_older_version_opens_and_says_what_is_not_known(spark
     unknown = found.stages().first().unknown
     assert [sentence.partition(" ")[0] for sentence in unknown] == ["the", "the"]
     assert "the values of bits=Reduce(" in unknown[0]
-    assert "did not describe its stages" in unknown[1]
+    assert "did not store descriptions" in unknown[1]
     case = CASES["fixed"]
     said, known = found.why(key="red", window=10), case.pipeline.why(case.before, key="red", window=10)
     assert "bits=" in known
@@ -109,11 +109,11 @@ def test_a_checkpoint_of_an_older_version_opens_and_says_what_is_not_known(spark
     assert "give the folder of the query's option checkpointLocation" in capsys.readouterr().err
 
 
-def test_a_damaged_checkpoint_is_reported_in_a_sentence(spark, tmp_path):
+def test_a_damaged_checkpoint_has_a_short_error(spark, tmp_path):
     with zipfile.ZipFile(KEPT) as kept:
         kept.extractall(tmp_path)
     move(tmp_path, ROOT, str(tmp_path))
     for path in tmp_path.glob("checkpoint/state/0/[01]/*.zip"):
         path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(bm.StateError, match=r"a file of it is missing or damaged \(java.io.EOFException"):
+    with pytest.raises(bm.StateError, match=r"a file is missing or damaged \(java.io.EOFException"):
         bm.inspect(spark, tmp_path / "checkpoint")

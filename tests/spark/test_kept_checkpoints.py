@@ -1,4 +1,4 @@
-"""Checkpoints of Spark queries that a release wrote go on (docs/rules/running.md#state-format)."""
+"""Queries continue from the Spark checkpoints of a release (docs/rules/running.md#state-format)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = sorted((Path(__file__).parents[1] / "checkpoints").glob("format*/spark-*
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
-def test_a_kept_query_goes_on_as_if_it_had_never_stopped(spark, tmp_path, path):
+def test_a_stored_query_continues_as_if_it_had_never_stopped(spark, tmp_path, path):
     case = CASES[path.stem.removeprefix("spark-")]
     with zipfile.ZipFile(path) as kept:
         kept.extractall(tmp_path)

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "3"))
 FEW = max(EXAMPLES // 3, 1)
-"""Of chains, of merges and of trees."""
+"""For chains, merges and trees."""
 
 
 def drawing(examples):
@@ -56,7 +56,7 @@ def drawing(examples):
 
 
 def ends(pipeline):
-    """Whether something can come out before the end of time."""
+    """Whether anything can be emitted before the final watermark."""
     try:
         for flow in pipeline.flow.flows:
             flow.stage.check_stream(flow.takes)
@@ -130,7 +130,7 @@ def trees_agree(spark, data, panes=1):
 
 
 def suppressed_agree(spark, data, panes=1):
-    """On both clocks, with what is held across a restart; buffers are said per shard, so there are none."""
+    """On both clocks, with updates held across a restart; without buffers, since their limits are per shard."""
     pipeline = data.draw(suppressed(pipelines() | chains(first=ANY_FIRST), buffers=st.just(bm.Buffer())).filter(ends))
     script = data.draw(scripts(pipeline, least=1).filter(short))
     assume(sum(pane.kind is not PaneKind.DROPPED for pane in pipeline.run(script)) >= panes)
@@ -150,7 +150,7 @@ FULL = {
 }
 """A row that says the types of columns, so that both runs have the same."""
 BEFORE = [FULL | {"ts": float(at), "team": f"team {at}"} for at in range(1, 7)]
-"""Of teams that the drawn rows are not of, so that most shards have windows and no rows when the second run begins."""
+"""Of other teams than the random rows, so that most shards have windows and no rows when the second run begins."""
 
 
 def changed_agree(spark, data, panes=1):
@@ -208,7 +208,7 @@ def goes_on(spark, data, then_and_now, scripts, panes, *, notes_columns=True):
 @pytest.mark.of_law("law-sequence", "law-on-spark")
 @drawing(EXAMPLES)
 @given(data=st.data())
-def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
+def test_random_pipelines_on_spark_agree_with_the_engine(spark, data):
     pipelines_agree(spark, data)
 
 
@@ -216,8 +216,8 @@ def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
 @pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
-    """Of a first stage that retracts, with retractions of the second."""
+def test_random_chains_on_spark_agree_with_the_engine(spark, data):
+    """With a first stage that retracts, and retractions of the second."""
     chains_agree(spark, data, pipelines(accumulation=st.just(a.Count()), mode=st.just(retracting)), kinds=2)
 
 
@@ -225,7 +225,7 @@ def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
 @pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_merges_on_spark_give_what_the_engine_gives(spark, data):
+def test_random_merges_on_spark_agree_with_the_engine(spark, data):
     merges_agree(spark, data, st.just(False), panes=2)  # noqa: FBT003
 
 
@@ -233,28 +233,28 @@ def test_drawn_merges_on_spark_give_what_the_engine_gives(spark, data):
 @pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_joins_on_spark_give_what_the_engine_gives(spark, data):
+def test_random_joins_on_spark_agree_with_the_engine(spark, data):
     merges_agree(spark, data, st.just(True), panes=2)  # noqa: FBT003
 
 
 @pytest.mark.deep
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_trees_on_spark_give_what_the_engine_gives(spark, data):
+def test_random_trees_on_spark_agree_with_the_engine(spark, data):
     trees_agree(spark, data, panes=2)
 
 
 @pytest.mark.deep
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_suppressed_stages_on_spark_give_what_the_engine_gives(spark, data):
+def test_random_suppressed_stages_on_spark_agree_with_the_engine(spark, data):
     suppressed_agree(spark, data, panes=2)
 
 
 @pytest.mark.of_law("law-changed-between-runs")
 @drawing(EXAMPLES)
 @given(data=st.data())
-def test_drawn_changes_between_runs_on_spark_do_what_the_engine_does(spark, data):
+def test_random_changes_between_runs_on_spark_agree_with_the_engine(spark, data):
     changed_agree(spark, data, panes=2)
 
 
@@ -262,7 +262,7 @@ def test_drawn_changes_between_runs_on_spark_do_what_the_engine_does(spark, data
 @pytest.mark.of_law("law-changed-between-runs")
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_changes_of_tables_on_spark_do_what_the_engine_does(spark, data):
+def test_random_changes_of_tables_on_spark_agree_with_the_engine(spark, data):
     tables_agree(spark, data, panes=2)
 
 

@@ -46,7 +46,7 @@ SCRIPT = (
 
 
 @pytest.mark.parametrize("join", deep_after(1, [InnerJoin, LeftOuterJoin, RightOuterJoin, FullOuterJoin]))
-def test_a_join_gives_on_spark_what_it_gives_in_process(spark, join):
+def test_a_join_on_spark_agrees_with_an_in_process_run(spark, join):
     pipeline = retracting(merged(), pairs=join("orders", "clicks"))
     assert not differences(SCRIPT.on_spark(spark, pipeline), pipeline.run(SCRIPT), pipeline)
 
@@ -58,7 +58,7 @@ def test_inputs_are_accumulated_together_on_spark_as_in_process(spark):
     assert not differences(panes, pipeline.run(SCRIPT), pipeline)
 
 
-def test_an_idle_input_lets_the_other_go_on_on_spark_as_in_process(spark):
+def test_an_idle_input_lets_the_other_continue_on_spark_as_in_process(spark):
     script = (
         TestStream()
         .add([{"at": 1, "user": "ann", "amount": 5}], input="orders")
@@ -106,7 +106,7 @@ def rows_of(df):
 
 @pytest.mark.parametrize("idle_timeout", [None, "1000 days"], ids=["Spark's watermark", "the shards'"])
 def test_streams_run_at_the_least_watermark_of_the_inputs(inputs, tmp_path, spark, idle_timeout):
-    """Batches run at none, 0.5 and 9.5, the clicks'. At 21, the orders' own, bob's last row would be late."""
+    """Batches run without a watermark, at 0.5 and at 9.5, that of clicks. At 21, that of orders, bob's last row would be late."""
     orders, clicks = inputs
     delay = bm.BoundedOutOfOrderness("1.5 seconds", idle_timeout=idle_timeout)
     pipeline = (
@@ -144,7 +144,7 @@ def test_batches_give_the_final_panes(inputs, spark):
     ]
 
 
-def test_explain_says_what_a_batch_and_a_stream_get(inputs, spark):
+def test_explain_describes_batch_and_stream(inputs, spark):
     orders, clicks = inputs
     pipeline = merged().window(bm.FixedWindows(60)).accumulate(pairs=FullOuterJoin("orders", "clicks"))
     stream = " ".join(pipeline.explain(orders=orders.stream(), clicks=clicks.stream()).split())
@@ -155,7 +155,7 @@ def test_explain_says_what_a_batch_and_a_stream_get(inputs, spark):
     assert not [line for line in batch.splitlines() if line.startswith("watermark")]
 
 
-def test_dropped_rows_say_whose_they_are(inputs, spark):
+def test_dropped_rows_name_their_input(inputs, spark):
     orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
     pipeline = merged().window(bm.FixedWindows(60)).with_dropped().accumulate(rows=Count())
     untimed = clicks.limit(1).selectExpr("cast(null as timestamp) ts", "uid", "page")
@@ -184,7 +184,7 @@ def test_keys_of_two_types_do_not_merge(inputs, spark):
 
 
 @pytest.mark.deep
-def test_a_stage_after_a_join_gives_on_spark_what_it_gives_in_process(spark):
+def test_a_stage_after_a_join_on_spark_agrees_with_an_in_process_run(spark):
     joined = retracting(merged(), pairs=LeftOuterJoin("orders", "clicks"))
     chain = evolve(joined, with_dropped=False).then(
         bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(rows=Count())
@@ -194,7 +194,7 @@ def test_a_stage_after_a_join_gives_on_spark_what_it_gives_in_process(spark):
     assert not differences(panes, chain.run(SCRIPT), chain)
 
 
-def test_batches_go_through_the_stages_after_a_join(inputs, spark):
+def test_batches_run_the_stages_after_a_join(inputs, spark):
     orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
     joined = merged().window(bm.FixedWindows(60)).accumulate(pairs=FullOuterJoin("orders", "clicks"))
     chain = joined.then(bm.Pipeline().key_by("user").accumulate(rows=Count()))
@@ -213,7 +213,7 @@ def test_an_input_without_rows_runs_on_spark_as_in_process(spark):
 WITHIN = bm.Within("20 seconds", of="orders", after="10 seconds")
 
 
-def test_rows_at_most_a_span_apart_meet_on_spark_as_in_process(spark):
+def test_rows_at_most_a_span_apart_are_joined_on_spark_as_in_process(spark):
     pipeline = retracting(merged(), pair=RightOuterJoin("orders", "clicks")).window(WITHIN)
     expected = pipeline.run(SCRIPT)
     assert {pane.values["pair"]["orders"] is None for pane in expected if pane.kind is bm.PaneKind.PANE} == {
@@ -234,7 +234,7 @@ def test_batches_of_rows_at_most_a_span_apart_are_sparks_own_range_join(inputs, 
 
 
 @pytest.mark.deep
-def test_conditions_of_inputs_do_on_spark_what_they_do_in_process(spark):
+def test_conditions_of_inputs_on_spark_agree_with_in_process_runs(spark):
     large, of_page = pc.field("amount") > 5, pc.field("page") != "a"
     inputs = merged().flow.inputs
     pipeline = bm.merge(
@@ -247,7 +247,7 @@ def test_conditions_of_inputs_do_on_spark_what_they_do_in_process(spark):
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_an_as_of_join_on_spark_takes_the_rows_and_changes_that_fulfil_the_conditions(spark, streams):
+def test_an_as_of_join_on_spark_applies_the_conditions_of_its_inputs(spark, streams):
     orders = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).where(pc.field("amount") > 5)
     rates = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user").where(pc.field("kind") == "web")
     pipeline = bm.as_of_join(orders=orders, rates=rates.versions("1 day", values=["rate"]))

@@ -29,7 +29,7 @@ def bound(pipeline, script):
     ],
     ids=["one input", "a merge", "a chain"],
 )
-def test_the_clock_comes_after_the_inputs_of_each_stage_and_goes_from_where_it_was(flow, sources, with_clock):
+def test_migration_moves_the_clock_source(flow, sources, with_clock):
     comes = _ticks(flow, sources, before=False, now=True)
     assert comes.of(sources) == with_clock
     assert is_heartbeat(BEGINS)
@@ -38,12 +38,12 @@ def test_the_clock_comes_after_the_inputs_of_each_stage_and_goes_from_where_it_w
     assert _ticks(flow, had, before=True, now=True).of(had) == had
 
 
-def test_a_clock_whose_place_is_not_known_does_not_come():
+def test_migration_adds_no_clock_of_unknown_position():
     with pytest.raises(bm.StateError, match="has 3 sources, the pipeline 1 inputs"):
         _ticks(bound(PLAIN, SCRIPT), [A, A, A], before=False, now=True)
 
 
-def test_what_sources_keep_moves_with_their_numbers(tmp_path):
+def test_source_metadata_moves_with_source_numbers(tmp_path):
     for number in (0, 1, 2):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "log").write_text(str(number))
@@ -55,7 +55,7 @@ def test_what_sources_keep_moves_with_their_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["s3://bucket/checkpoint", "hdfs://host/checkpoint", ""])
-def test_a_folder_that_is_none_of_this_machine_is_refused(folder):
+def test_a_remote_folder_is_rejected(folder):
     with pytest.raises(bm.OptionError, match="must be a folder that this process sees"):
         _local("checkpoint", folder)
 

@@ -12,19 +12,19 @@ from beamish.windows.option import END_OF_TIME_US
 
 
 @pytest.mark.parametrize("due_us", [1, 999, 1000, 1001, 5_999_999, 6_000_000, 6_000_001])
-def test_a_timer_fires_at_the_first_watermark_that_has_reached_what_is_due(due_us):
+def test_a_timer_fires_at_the_first_watermark_past_the_due_time(due_us):
     timer = timer_ms(due_us)
     assert watermark_us(timer) >= due_us
     assert (watermark_us(timer - 1) or 0) < due_us
 
 
-def test_no_watermark_is_none():
+def test_zero_is_no_watermark():
     assert watermark_us(0) is None
     assert watermark_us(-1) is None
     assert watermark_us(1) == 1000
 
 
-def test_what_is_due_before_1970_is_due_at_the_first_watermark():
+def test_a_due_time_before_1970_is_reached_at_the_first_watermark():
     assert timer_ms(-5_000_000) == 1
 
 

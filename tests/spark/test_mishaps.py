@@ -10,13 +10,13 @@ from tools.mishaps import MISHAPS, Scene, happens
 
 
 @pytest.mark.parametrize("name", deep_after(1, ["a reader in this process", "two drivers"]))
-def test_a_table_is_right_or_its_query_is_refused(spark, name):
+def test_a_table_is_correct_or_its_query_rejected(spark, name):
     wrong, errors = happens(spark, name, "sqlite", seed=5)
     assert not wrong
     assert [type(error) for error in errors] == ([bm.SinkError] if name == "two drivers" else [])
 
 
-def test_what_goes_wrong_is_seen(tmp_path, monkeypatch):
+def test_mishaps_are_detected(tmp_path, monkeypatch):
     scene = Scene(None, tmp_path, "sqlite", random.Random(1))
     monkeypatch.setattr(Scene, "table", lambda _: [("a", 1, 2)])
     monkeypatch.setattr(Scene, "batch", lambda _: [("a", 1, 2), ("b", 1, 2)])
@@ -27,5 +27,5 @@ def test_what_goes_wrong_is_seen(tmp_path, monkeypatch):
     assert scene.verdict() == ""
 
 
-def test_every_mishap_says_what_happens():
+def test_every_mishap_is_described():
     assert all(happens_.__doc__ for happens_ in MISHAPS.values())

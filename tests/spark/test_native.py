@@ -105,7 +105,7 @@ def test_no_row_no_pane(rows):
         assert native_panes(flow.operator.plan, frames[None]).collect() == []
 
 
-def test_what_spark_cannot_say_goes_through_the_engine(rows):
+def test_unsupported_plans_run_in_the_engine(rows):
     def why_not(window, **planning):
         return why_not_native(planned(window, rows, **planning)[0].operator.plan)
 

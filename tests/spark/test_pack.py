@@ -79,7 +79,7 @@ def limited(monkeypatch):
 
 
 @pytest.mark.parametrize("pipeline", [AS_ROWS, AS_SLICES])
-def test_rows_go_once_however_few_are_packed_and_sent_at_once(pipeline, monkeypatch):
+def test_rows_are_sent_once_in_any_chunk_size(pipeline, monkeypatch):
     operator = operator_of(pipeline)
     packer = source_packer(operator, 0, calls=[0, 2])
     *of_all, sent = packed(packer, batches(operator))
@@ -116,7 +116,7 @@ def test_the_first_batch_of_a_run_calls_more_shards(monkeypatch):
     assert calls("a", "6") == [0]
 
 
-def test_panes_go_once_however_few_are_packed_and_sent_at_once(monkeypatch):
+def test_panes_are_sent_once_in_any_chunk_size(monkeypatch):
     operator = operator_of(CHAIN)
     packer = pane_packer(operator, 0, streaming=True, read=iter)
     *of_all, sent = packed(packer, panes())

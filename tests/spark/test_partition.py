@@ -86,8 +86,8 @@ def test_exchanged_partitions_are_refused_in_the_first_batch_of_a_run(query):
     query.start()
     with pytest.raises(
         bm.StateError,
-        match=r"^shard \d+: in the folder of partition 0 of 3 of stage 1 the checkpoint has the state of partition 1 of 3 of stage 1, "
-        r"written since batch 0: .* put the folders .* back .* start from a new one$",
+        match=r"^shard \d+: the folder of partition 0 of 3 of stage 1 in the checkpoint has the state of partition 1 of 3 of stage 1, "
+        r"written since batch 0: .* restore the folders .* start from a new one$",
     ):
         query.batch([second, first, third])
     query.batch([first, second, third])
@@ -116,7 +116,9 @@ def test_the_state_of_another_stage_is_refused(query):
     one = folders()
     query.batch(one, stage=2)
     query.start()
-    with pytest.raises(bm.StateError, match=r"partition 0 of 3 of stage 1 the .* state of partition 0 of 3 of stage 2"):
+    with pytest.raises(
+        bm.StateError, match=r"partition 0 of 3 of stage 1 in the .* state of partition 0 of 3 of stage 2"
+    ):
         query.batch(one, stage=1)
 
 
@@ -146,7 +148,7 @@ def test_shards_of_two_partitions_in_one_task_are_refused_without_notes(query):
         task.enter(other)  # its timer fired
 
 
-def test_another_number_of_partitions_begins_anew(query):
+def test_another_number_of_partitions_starts_over(query):
     one = folders()
     query.batch(one)
     query.said["spark.sql.streaming.internal.stateStore.partitions"] = "1"
@@ -198,7 +200,7 @@ def test_exchanged_folders_are_refused_on_spark(spark, files, run_query, tmp_pat
     assert isinstance(error, bm.StateError)
     assert "of 2 of stage 1, written since batch 0" in str(error)
     with pytest.raises(
-        bm.StateError, match=r"in the folder of partition \d of 2 of operator 0 the checkpoint has the state"
+        bm.StateError, match=r"the folder of partition \d of 2 of operator 0 in the checkpoint has the state"
     ):
         bm.check_upgrade(spark, tmp_path / "checkpoint", PIPELINE)
     assert committed(tmp_path) == written

@@ -109,7 +109,7 @@ class Spark:
         )
 
 
-def test_a_shard_has_one_timer_for_what_is_due_first():
+def test_a_shard_has_one_timer_for_its_earliest_due_time():
     spark = Spark(PIPELINE)
     spark.batch(0, 15)
     assert spark.timers == {20_000}
@@ -141,7 +141,7 @@ def test_a_shard_that_is_only_called_is_stepped_if_it_has_state():
     assert {NOTE, ABOUT} <= call(5)
 
 
-def test_what_a_change_makes_due_in_the_past_is_due_when_the_watermark_moves():
+def test_due_times_in_the_past_wait_for_the_next_watermark():
     forever = PIPELINE.window(bm.GlobalWindow())
     spark = Spark(forever.forget_after(100))
     spark.batch(0, 5)
@@ -210,7 +210,7 @@ def plain(state):
     return opened({name: value for (name,), (value,) in state.items()}, 0)
 
 
-def test_a_note_that_counts_no_rows_yet_is_read_and_none_is_written_where_no_row_came():
+def test_metadata_without_a_row_count_is_read():
     spark = Spark(PIPELINE)
     spark.batch(0, 15, 25)
     note = json.loads(plain(spark.state)[NOTE])
@@ -232,7 +232,7 @@ def test_a_value_that_was_damaged_or_is_of_another_shard_is_refused():
     for name in set(spark.state) - {(TAKES,)}:  # which a step does not read
         good, (foreign,) = spark.state[name], other.state[name]
         for wrong in (foreign, good[0][:-1], good[0][:10] + b"?" + good[0][11:], good[0] + b"?", b""):
-            if name != (NOTE,) or wrong != foreign:  # a note goes on, and then nothing else is this shard's
+            if name != (NOTE,) or wrong != foreign:  # a note is accepted, and then nothing else is this shard's
                 spark.state[name] = (wrong,)
                 with pytest.raises(bm.StateError, match=f"entry '{name[0]}' of shard 0 is not what was written"):
                     spark.batch(20_000)
@@ -295,7 +295,7 @@ def test_another_number_of_shards_is_refused_before_anything_is_written():
     assert spark.state == before
 
 
-def test_a_description_is_kept_once_and_again_when_it_has_changed():
+def test_a_description_is_stored_again_only_when_changed():
     store, puts = DictStore(), []
     store.put = lambda name, value: puts.append((name, value))
     note = About("one").kept(store, About("one").kept(store, ShardNote(3)))

@@ -19,7 +19,7 @@ from tests.rubbish.values import KEYS, table
 
 
 def streamed(spark, folder, pipeline, *batches, first=0):
-    """What comes out of a query whose micro-batches these are; ``first``: the number of the first file."""
+    """The output of a query with these micro-batches; ``first``: the number of the first file."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(batches, first):
         path = folder / "in" / f"{number}.parquet"
@@ -46,14 +46,14 @@ def test_an_aggregate_of_a_type_is_refused_at_once_where_spark_refuses_it(spark)
 
 
 def compared(spark, key, window, taken=TAKEN):
-    """What differs in a batch that the engine runs."""
+    """The differences in a batch that the engine runs."""
     rows = spark.createDataFrame(table(key))
     pipeline = pipeline_of(WINDOWS[window][0], {cell.name: cell.accumulation for cell in taken})
     return differences(rows.transform(pipeline.with_dropped()).toArrow(), by_sql(rows, window, taken), taken)
 
 
 def in_a_stream(spark, folder, key, window, taken=TAKEN):
-    """What differs in a stream of micro-batches, of which one has no rows, and the last closes the windows of those before."""
+    """The differences in a stream of micro-batches; one has no rows, and the last one closes all windows."""
     rows = table(key)
     last = pa.table({**{name: pa.nulls(1, rows.schema.field(name).type) for name in rows.schema.names}, "ts": END})
     pipeline = pipeline_of(WINDOWS[window][0], {cell.name: cell.accumulation for cell in taken})
@@ -76,11 +76,11 @@ END = pa.array([1_900_000_000_000_000], pa.timestamp("us", "UTC"))
 
 
 @pytest.mark.parametrize("key", ["struct"])
-def test_a_stream_of_rubbish_gives_what_sparks_own_aggregates_give(spark, tmp_path, key):
+def test_a_stream_of_rubbish_agrees_with_sparks_own_aggregates(spark, tmp_path, key):
     assert in_a_stream(spark, tmp_path, key, "fixed", TAKEN[::9]) == []
 
 
-def test_the_comparison_finds_a_group_that_comes_twice_and_the_sign_of_a_zero():
+def test_the_comparison_detects_duplicate_groups_and_signed_zeros():
     cell = next(cell for cell in TAKEN if cell.name == "first_double")
 
     def found(ours, theirs):
@@ -95,7 +95,7 @@ def test_the_comparison_finds_a_group_that_comes_twice_and_the_sign_of_a_zero():
 
 @pytest.mark.deep
 @pytest.mark.parametrize("key", KEYS)
-def test_the_whole_matrix_gives_what_sparks_own_aggregates_give(spark, key, capsys):
+def test_the_whole_matrix_agrees_with_sparks_own_aggregates(spark, key, capsys):
     found = [f"{window}: {one}" for window in WINDOWS for one in compared(spark, key, window)]
     with capsys.disabled():
         print(f"\nrubbish, {key}: {len(TAKEN) * len(WINDOWS)} cells, {len(found)} differ")

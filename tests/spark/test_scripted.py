@@ -15,7 +15,7 @@ from tests.cost import deep_after
 from tests.declared_options import evolve
 
 NO_SESSION = SimpleNamespace(readStream=None)
-"""What is refused before anything is asked of Spark."""
+"""Options that are refused before Spark is called."""
 FIXED = (
     bm.Pipeline()
     .event_time("ts", bm.BoundedOutOfOrderness("30 seconds"))
@@ -185,7 +185,7 @@ def test_a_watermark_that_spark_cannot_have_is_refused(watermark):
 
 
 def test_a_watermark_under_processing_time_lag_is_refused():
-    with pytest.raises(bm.ScriptError, match="the clock moves it"):
+    with pytest.raises(bm.ScriptError, match="it follows the clock"):
         TestStream().advance_watermark_to(1).on_spark(NO_SESSION, LAGGING)
 
 

@@ -10,7 +10,7 @@ from tests.test_security import HOSTILE, fails
 TIMED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
 
 
-def test_hostile_names_and_values_come_out_as_they_went_in(spark, tmp_path):
+def test_hostile_names_and_values_are_unchanged(spark, tmp_path):
     file = tmp_path / "touched"
     key, value, text = f"`id` $(touch {file})", "'); DROP TABLE x; --", '"; import os #'
     values = [one.format(file=file) for one in HOSTILE]
@@ -26,7 +26,7 @@ def test_hostile_names_and_values_come_out_as_they_went_in(spark, tmp_path):
 
 
 @pytest.mark.parametrize("hides", [True, False])
-def test_workers_keep_values_out_of_messages_where_the_session_says_so(spark, monkeypatch, hides):
+def test_workers_keep_values_out_of_messages_if_the_session_is_configured_so(spark, monkeypatch, hides):
     # what spark.executorEnv.BEAMISH_HIDE_VALUES=1 puts there when a session begins
     monkeypatch.setitem(spark.sparkContext.environment, "BEAMISH_HIDE_VALUES", "1" if hides else "0")
     df = spark.createDataFrame([(1, "4111-1111", 17), (2, "4111-1111", 18)], ["ts", "card", "amount"])

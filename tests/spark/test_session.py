@@ -114,7 +114,7 @@ def test_the_program_reports_why_spark_does_not_start(monkeypatch, error, remote
         session.reading_session(remote)
 
 
-def test_shuffle_partitions_that_nobody_set_are_set_on_a_machine_of_ones_own_and_that_is_said(spark):
+def test_unset_shuffle_partitions_are_set_on_a_single_machine(spark):
     name = "spark.sql.shuffle.partitions"
     rows = spark.readStream.format("rate").load()
     pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(5))
@@ -153,7 +153,7 @@ class Conf(dict):
         ("local-cluster[2,1,1]", "so it is 200"),
     ],
 )
-def test_on_a_cluster_the_number_of_shuffle_partitions_is_left_to_whoever_runs_it(master, words):
+def test_unset_shuffle_partitions_are_kept_on_a_cluster(master, words):
     somewhere = cast("Any", SimpleNamespace(conf=Conf({"spark.master": master, "spark.sql.shuffle.partitions": "200"})))
     with pytest.warns(UserWarning, match=words) as caught:
         session.settle_partitions(somewhere)
@@ -161,7 +161,7 @@ def test_on_a_cluster_the_number_of_shuffle_partitions_is_left_to_whoever_runs_i
     assert somewhere.conf["spark.sql.shuffle.partitions"] == 8
 
 
-def test_a_number_of_partitions_that_the_platform_chooses_is_no_number_of_shards():
+def test_automatic_shuffle_partitions_are_not_a_shard_count():
     platform = cast("Any", SimpleNamespace(conf={"spark.sql.shuffle.partitions": "auto"}))
     with pytest.raises(bm.SparkSetupError, match=r"(?s)is 'auto'.*apply\(df, shards=8\).*spark\.conf\.set\("):
         session.shard_count(platform, None)

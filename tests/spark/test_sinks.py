@@ -46,7 +46,7 @@ def ask(path, query):
         return sorted(database.execute(query).fetchall(), key=repr)
 
 
-def test_a_table_is_right_after_each_batch_and_belongs_to_its_query(files, tmp_path):
+def test_a_table_is_correct_after_each_batch_and_owned_by_its_query(files, tmp_path):
     rows = [
         [row(0, "red"), row(15, "red"), row(3, None, 5), row(100, "red")],
         [row(8, "red"), row(4, None, 2)],  # it joins the first two sessions of the reds
@@ -81,7 +81,7 @@ def test_a_table_is_right_after_each_batch_and_belongs_to_its_query(files, tmp_p
     assert entry.startswith("offsets ")
 
 
-def test_a_table_that_is_behind_or_gone_is_refused_and_filled_again(files, tmp_path, spark):
+def test_an_outdated_or_missing_table_is_rejected_and_rebuilt(files, tmp_path, spark):
     source = files(ts=TIME, team=pa.string(), score=pa.int32())
     path, panes_path, checkpoint = tmp_path / "tables.db", str(tmp_path / "panes"), tmp_path / "checkpoint"
     sink = bm.sinks.sql(f"sqlite:///{path}", "sessions")
@@ -148,7 +148,7 @@ def test_a_kafka_record_has_a_key_of_its_own_for_each_key(spark):
     [
         (
             "team STRING COLLATE UTF8_LCASE",
-            "key column 'team' is .*UTF8_LCASE.*, whose collation takes different texts for one",
+            "key column 'team' is .*UTF8_LCASE.*, in whose collation different texts are equal",
         ),
         ("team CHAR(5)", r"column 'team' is char\(5\), the panes need string"),
         ("price DECIMAL(9,1)", r"column 'price' is decimal\(9,1\), the panes need decimal\(5,2\)"),
@@ -236,7 +236,7 @@ def test_gauges_are_right_where_a_batch_calls_some_of_the_shards(files, tmp_path
 
 
 def check_counts(batch, table):
-    """Rows in are rows put into windows and rows dropped; what came out is what was counted."""
+    """Input rows are assigned to windows or dropped; the counts of output rows are right."""
     counted = batch.observedMetrics["beamish"].asDict()
     dropped = sum(number or 0 for name, number in counted.items() if name.startswith("dropped_"))
     assert batch.numInputRows == (counted["rows"] or 0) + dropped
@@ -247,7 +247,7 @@ def check_counts(batch, table):
     assert (counted["retractions"] or 0) == sum(pane["kind"] == "RETRACTION" for pane in panes)
 
 
-def test_what_does_not_say_the_state_of_a_row_is_refused(spark, tmp_path):
+def test_panes_without_row_state_are_rejected(spark, tmp_path):
     rows = spark.createDataFrame([(at(1), "red", 1)], "ts timestamp, team string, score int")
     made = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").accumulate(n=Sum("score"))
     sink = bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
@@ -265,7 +265,7 @@ def test_what_does_not_say_the_state_of_a_row_is_refused(spark, tmp_path):
     old = panes.withColumn("pane", panes["pane"].dropFields("sequence"))
     with pytest.raises(ColumnError, match="has no field 'sequence': the panes were written by a version"):
         sink(old, 0)
-    with pytest.raises(ColumnError, match="there is no column 'window', so these are no panes"):
+    with pytest.raises(ColumnError, match="there is no column 'window', so these are not panes"):
         sink(rows, 0)
     taken = panes.withColumnRenamed("n", "_sequence")
     with pytest.raises(ColumnError, match="a column '_sequence' of its own"):

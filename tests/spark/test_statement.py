@@ -68,7 +68,7 @@ def run(tmp_path):
 
 
 def shown(row):
-    """What the SELECT list gives."""
+    """The columns of the SELECT list."""
     return tuple(
         value for name, value in row.asDict().items() if name not in ("window", "pane", "timestamp", "dropped")
     )
@@ -78,7 +78,7 @@ def in_order(rows):
     return sorted(rows, key=repr)
 
 
-def test_emit_final_gives_what_spark_groups_by_window(spark, events, run):
+def test_emit_final_agrees_with_sparks_group_by_window(spark, events, run):
     found = run(sql(VIEWS.format(having="", emit="EMIT FINAL")), events.stream())
     assert all(row["pane"]["kind"] == "PANE" and row["pane"]["is_last"] for row in found)
     batch = spark.read.parquet(str(events.folder)).where("not (ts = timestamp_seconds(2) and region = 'eu')")
@@ -86,7 +86,7 @@ def test_emit_final_gives_what_spark_groups_by_window(spark, events, run):
     assert in_order(map(shown, found)) == in_order(map(tuple, expected.collect()))
 
 
-def test_the_changes_of_a_stream_come_to_what_spark_groups(spark, events, run):
+def test_changes_of_a_stream_add_up_to_sparks_groups(spark, events, run):
     having = "HAVING COUNT(*) < 2"
     found = run(sql(VIEWS.format(having=having, emit="EMIT CHANGES")), events.stream())
     live = {}
@@ -102,7 +102,7 @@ def test_the_changes_of_a_stream_come_to_what_spark_groups(spark, events, run):
 
 
 @pytest.mark.parametrize("emit", ["", "EMIT FINAL", "EMIT CHANGES"])
-def test_a_batch_gives_what_spark_groups(spark, events, emit):
+def test_a_batch_agrees_with_sparks_group_by(spark, events, emit):
     batch = spark.read.parquet(str(events.folder))
     found = batch.transform(sql(VIEWS.format(having="HAVING COUNT(*) > 1", emit=emit)))
     assert found.columns == ["region", "views", "spent", "each_time", "half", "since", "window", "pane", "timestamp"]
@@ -148,7 +148,7 @@ def utc(value):
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 
 
-def test_dropped_rows_come_out_as_they_were(events, run):
+def test_dropped_rows_are_unchanged(events, run):
     query = sql(VIEWS.format(having="HAVING 10 / COUNT(*) > 100", emit="EMIT FINAL"), with_dropped=True)
     (row,) = run(query, events.stream())
     assert row["pane"]["kind"] == "DROPPED"
@@ -156,7 +156,7 @@ def test_dropped_rows_come_out_as_they_were(events, run):
     assert row["dropped"]["row"].asDict().keys() == {"ts", "region", "price", "amount"}
 
 
-def test_columns_are_spelled_as_one_likes(spark, events):
+def test_column_names_are_case_insensitive(spark, events):
     query = sql("SELECT pageviews.Region, MAX(`PRICE`) AS most FROM shop.pageviews GROUP BY REGION")
     found = spark.read.parquet(str(events.folder)).transform(query)
     assert found.columns == ["Region", "most", "window", "pane", "timestamp"]
@@ -202,7 +202,7 @@ def test_a_pull_query_asks_no_stream(events):
         ("SELECT region, COUNT(*) AS n FROM p GROUP BY region HAVING char(COUNT(*), 1) = 'a'", 60, "WRONG_NUM_ARGS"),
     ],
 )
-def test_what_spark_does_not_take_is_said_with_its_place(spark, events, text, column, says):
+def test_spark_errors_have_a_position(spark, events, text, column, says):
     with pytest.raises(bm.SqlError, match=says) as raised:
         sql(text).apply(spark.read.parquet(str(events.folder)))
     assert (raised.value.line, raised.value.column) == (1, column)
@@ -214,7 +214,7 @@ def test_a_column_called_as_an_expression_is_refused(spark, events):
         sql("SELECT region, SUM(price * amount) AS n FROM p GROUP BY region").apply(df)
 
 
-def test_explain_of_a_dataframe_tells_its_types(spark, events):
+def test_explain_of_a_dataframe_lists_its_types(spark, events):
     said = sql("SELECT region, SUM(price * amount) AS n FROM p GROUP BY region").explain(
         spark.read.parquet(str(events.folder))
     )

@@ -28,7 +28,7 @@ def case(request):
     return CASES[request.param]
 
 
-def test_stages_of_every_kind_note_their_columns(case):
+def test_stages_of_every_kind_store_their_input_schemas(case):
     flow = case.pipeline.flow.completed
     bound = flow.bind(script_rows(flow, case.script.events).schemas, shards=SHARDS)
     again = _bound_to_noted(stored(bound), flow, SHARDS)
@@ -43,5 +43,5 @@ def test_a_checkpoint_without_the_note_asks_for_the_stream():
     case = CASES["as_of_join"]
     flow = case.pipeline.flow.completed
     bound = flow.bind(script_rows(flow, case.script.events).schemas, shards=SHARDS)
-    with pytest.raises(bm.OptionError, match="does not say which columns it has; give the streams"):
+    with pytest.raises(bm.OptionError, match="does not have its columns; pass the streams"):
         _bound_to_noted(stored(bound, without=(COLUMNS,)), flow, SHARDS)

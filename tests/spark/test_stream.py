@@ -85,7 +85,7 @@ def test_a_batch_without_rows_closes_the_windows_that_the_last_rows_passed(spark
     assert {pane.window for pane in last} == {bm.Window(at(3600), at(3610))}
 
 
-def test_windows_of_a_stream_that_went_quiet_close_in_the_next_run_that_brings_no_rows(spark, files, run_query):
+def test_windows_of_an_idle_stream_close_in_the_next_run(spark, files, run_query):
     pipeline = PIPELINE.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout="1 millisecond")).trigger(
         AfterWatermark(late=AfterCount(1))
     )

@@ -52,7 +52,7 @@ CHOSEN = {
 REFUSED_ON_SPARK = {
     "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),
 }
-"""What a stream cannot do (rules/running.md#endless-windows), though a script in process can."""
+"""Scripts that cannot run on a stream (rules/running.md#endless-windows), though a script in process can."""
 SHIFTED = {"Nothing is late before there is a watermark": 2_000_000}
 """Scripts with watermarks at or below 0, which Spark takes for none, and by how many seconds they are moved.
 
@@ -62,7 +62,7 @@ CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == c
 
 
 def shifted(script: TestStream, seconds: int) -> TestStream:
-    """A script of rows with event times in ``ts``, later by so many seconds."""
+    """A script of rows with event times in ``ts``, shifted by this many seconds."""
     steps: list[Step] = []
     for step in map(as_step, script.events):
         rows = tuple({**row, "ts": row["ts"] + seconds} for row in step.rows)
@@ -87,7 +87,7 @@ def shifted_back(pane: bm.Pane, seconds: int) -> bm.Pane:
     [pytest.param(case, marks=pytest.mark.deep) for case in CASES] if SECONDS else CHOSEN_CASES,
     ids=lambda case: f"{case.file}: {case.title}",
 )
-def test_a_transcript_is_what_happens_on_spark(spark, case):
+def test_transcripts_hold_on_spark(spark, case):
     if case.refused:
         _, error, *words = case.refused.split()
         refused_as_said(spark, case, getattr(bm, error), " ".join(words))
@@ -110,7 +110,7 @@ def test_a_transcript_is_what_happens_on_spark(spark, case):
 
 
 def options_of(case):
-    """What a suppress may hold is said per shard."""
+    """The limits of a suppress are per shard."""
     return {"shards": 1} if "Buffer(" in case.pipeline else {}
 
 

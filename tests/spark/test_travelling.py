@@ -1,4 +1,4 @@
-"""What Spark unpickles on the driver's machine does not need beamish there (docs/spark-notes.md#shipped-files)."""
+"""Objects that Spark unpickles on the driver's machine do not need beamish there (docs/spark-notes.md#shipped-files)."""
 
 import pickle
 import subprocess
@@ -42,7 +42,7 @@ DRIVERS = "sys.modules['__main__'].__spec__ = types.SimpleNamespace(name='pyspar
 
 
 def without_beamish(pickled, program, first="sys.modules['beamish'] = None"):
-    """What a program prints about an unpickled object in a Python without beamish."""
+    """The output of a program about an unpickled object in a Python without beamish."""
     head = f"import pickle, sys, types\n{first}\nit = pickle.load(sys.stdin.buffer)\n"
     done = subprocess.run([sys.executable, "-c", head + program], input=pickled, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -57,7 +57,7 @@ def test_a_stand_in_declares_the_state_and_refuses_rows_without_beamish():
         assert all(line.startswith("beamish") for line in lines[1:])
 
 
-def test_where_the_state_is_declared_beamish_is_not_imported():
+def test_declaring_state_does_not_import_beamish():
     program = STAND_IN + "print('beamish' in sys.modules)"
     assert without_beamish(cloudpickle.dumps(PROCESSOR), program, DRIVERS).splitlines()[-1] == "False"
 
@@ -72,7 +72,7 @@ def test_a_processor_is_unpickled_as_itself_where_beamish_is():
     assert vars(again) == vars(PROCESSOR)
 
 
-def test_every_stateful_processor_travels():
+def test_every_stateful_processor_has_a_stand_in():
     names = {f"{one.__module__}.{one.__qualname__}" for one in StatefulProcessor.__subclasses__()}
     ours = {name for name in names if name.startswith("beamish.") and "<locals>" not in name}
     assert ours == {f"{Travelling.__module__}.Travelling"}

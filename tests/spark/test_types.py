@@ -13,7 +13,7 @@ COLUMNS = (
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_schema_goes_to_arrow_and_comes_back():
+def test_a_schema_converts_to_arrow_and_back():
     schema = t.StructType.fromDDL(COLUMNS)
     there = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
     assert spark_schema(there) == schema

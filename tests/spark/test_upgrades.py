@@ -1,4 +1,4 @@
-"""What a checkpoint of a query on Spark says of another pipeline (docs/upgrading.md)."""
+"""A checkpoint of a query on Spark and a changed pipeline (docs/upgrading.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def row(seconds, team, score):
     return {"ts": datetime.fromtimestamp(seconds, UTC), "team": team, "score": score}
 
 
-def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, files, run_query, tmp_path):
+def test_compatibility_is_reported_before_an_offset_is_written(spark, files, run_query, tmp_path):
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6)).add(row(13, "red", 7))
     run_query(PIPELINE, input_.stream(), shards=2)
     checkpoint = tmp_path / "checkpoint"
@@ -64,7 +64,7 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
     input_.add(row(14, "red", 8))
     (pane,) = [pane for batch in run_query(eager, input_.stream(), shards=2) for pane in batch]
     assert (pane.key["team"], str(pane.timing), pane.values) == ("red", "EARLY", {"count": 2, "total": 15})
-    with pytest.raises(bm.OptionError, match="give the streams"):
+    with pytest.raises(bm.OptionError, match="pass the streams"):
         check(PIPELINE.accumulate(other=Sum("other")))
 
     waiting = BARE.accumulate(count=Count()).trigger(
@@ -102,7 +102,7 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
 
 
 def came(pipeline, input_, checkpoint, shards, *columns):
-    """What comes out of a run over all that is there, sorted."""
+    """The sorted output of a run over all available rows."""
     out = []
     panes = pipeline.apply(input_.stream(), shards=shards, checkpoint=checkpoint)
     writer = panes.writeStream.foreachBatch(lambda batch, _: out.extend(batch.select(*columns).collect()))
@@ -110,7 +110,7 @@ def came(pipeline, input_, checkpoint, shards, *columns):
     return sorted(map(tuple, out))
 
 
-def test_a_moved_checkpoint_is_carried_to_another_place(spark, files, run_query, tmp_path):
+def test_a_moved_checkpoint_is_migrated(spark, files, run_query, tmp_path):
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6))
     run_query(PIPELINE, input_.stream(), shards=2)
     moved, there = (tmp_path / "checkpoint").rename(tmp_path / "moved"), tmp_path / "there"
@@ -191,8 +191,8 @@ def test_a_changed_pipeline_reaches_shards_without_rows_too(spark, files, run_qu
 @pytest.mark.parametrize(
     "windows", [bm.Pipeline(), bm.Pipeline().window(bm.FixedWindows(10)).accumulate(score=Count())]
 )
-def test_ids_that_are_remembered_go_on_in_other_shards(spark, tmp_path, files, windows):
-    """Rows that came before are known again, once each and in windows."""
+def test_stored_ids_are_rescaled(spark, tmp_path, files, windows):
+    """Rows that arrived before are deduplicated, with and without windows."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     once = windows.event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").deduplicate("score", within=100)
     first = [row(15, team, score) for team in ("red", "blue", "green", "white") for score in (1, 2)]
@@ -210,7 +210,7 @@ def test_ids_that_are_remembered_go_on_in_other_shards(spark, tmp_path, files, w
 
 
 @pytest.mark.deep
-def test_rows_are_numbered_on_in_other_shards(spark, tmp_path, files):
+def test_row_numbers_continue_after_rescaling(spark, tmp_path, files):
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     threes = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.CountWindows(3))
     threes = threes.retain(windows=2).accumulate(total=Sum("score"))
@@ -222,7 +222,7 @@ def test_rows_are_numbered_on_in_other_shards(spark, tmp_path, files):
 
 
 def in_both(spark, tmp_path, pipeline, input_, later, *, value):
-    """What comes out of two shards, and of five that go on with a row more, until nothing is held."""
+    """The output of two shards, and of five that continue with another row, until nothing is held."""
     out = came(pipeline, input_, tmp_path / "first", 2, "team", value)
     bm.migrate(spark, tmp_path / "first", tmp_path / "again", pipeline, input_.stream(), shards=5)
     input_.add(later)
@@ -231,7 +231,7 @@ def in_both(spark, tmp_path, pipeline, input_, later, *, value):
 
 
 @pytest.mark.deep
-def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
+def test_a_suppress_buffer_is_rescaled(spark, tmp_path, files):
     """Each key's net change leaves when it is due, as if nothing had been carried over."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     held = PIPELINE.window(bm.FixedWindows(10)).trigger(bm.triggers.Always()).accumulating().accumulate(count=Count())
@@ -242,7 +242,7 @@ def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
 
 
 @pytest.mark.deep
-def test_changes_that_are_held_go_on_in_other_shards(spark, tmp_path, files):
+def test_buffered_changes_are_rescaled(spark, tmp_path, files):
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     latest = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
     latest = latest.changes().suppress(bm.UntilTimeLimit(60, clock="event"))
@@ -252,8 +252,8 @@ def test_changes_that_are_held_go_on_in_other_shards(spark, tmp_path, files):
 
 
 @pytest.mark.deep
-def test_a_join_with_a_versioned_table_goes_on_in_other_shards(spark, tmp_path, files):
-    """The table, rows that wait until the watermark is past them, and rows that came out and are corrected."""
+def test_an_as_of_join_is_rescaled(spark, tmp_path, files):
+    """The table, rows that wait until the watermark has passed them, and emitted rows that are corrected."""
     orders = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     rates = type(orders)(
         spark, tmp_path / "rates", pa.schema({"at": pa.timestamp("us", "UTC"), "team": pa.string(), "rate": pa.int64()})
@@ -298,7 +298,7 @@ WAITS = t.AfterWatermark(early=t.AfterProcessingTime("1 hour"), late=t.AfterCoun
     ],
     ids=["a trigger", "idle_timeout"],
 )
-def test_the_clock_comes_to_a_chain_and_leaves_it(spark, tmp_path, files, needs_clock):
+def test_the_clock_is_added_to_and_removed_from_a_chain(spark, tmp_path, files, needs_clock):
     """Its first stage waits for the clock, then no longer; its second never does."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     first = BARE.discarding().accumulate(count=Count())

@@ -16,7 +16,7 @@ def test_the_querys_watermark_is_that_of_every_input_but_of_those_that_follow_th
     assert FromQuery((False,)).sources_us(DictStore(), 5, {}) == [None]
 
 
-def test_what_is_reported_of_a_source_counts_in_the_next_batch_and_of_a_stage_at_once():
+def test_source_reports_apply_in_the_next_batch_and_stage_reports_at_once():
     store = DictStore()
     assert FromReports((False, True)).sources_us(store, 0, {0: 5_999, 1: 7_001}) == [None, 7_001]
     again = FromReports((False, True))  # a restart

@@ -1,4 +1,4 @@
-"""What Spark's workers keep is left out of the garbage collection that follows each of their tasks, and Arrow gives back what it frees."""
+"""Garbage collection after each task skips the long-lived objects of Spark's workers, and Arrow returns freed memory."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ for _ in range(2):
 """
 
 
-def test_what_a_worker_has_imported_is_not_looked_at_after_its_tasks():
+def test_imported_objects_are_not_collected_after_tasks():
     done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, check=True)
     imported, left, spared, left_again, spared_again = map(int, done.stdout.split())
     assert min(imported, spared) > 50_000
@@ -38,7 +38,7 @@ def test_what_a_worker_has_imported_is_not_looked_at_after_its_tasks():
 
 
 @pytest.mark.parametrize(("chosen", "taken"), [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")])
-def test_arrow_takes_memory_from_the_system_unless_somebody_chose(chosen, taken):
+def test_arrow_uses_the_system_allocator_by_default(chosen, taken):
     words = "import pyarrow as pa; from beamish.spark.runtime.worker_memory import spare_memory; spare_memory(); print(pa.default_memory_pool().backend_name)"
     env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"} | chosen
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, env=env)

@@ -1,4 +1,4 @@
-"""What Spark sends to a worker is acknowledged when a task's function is there, not with the worker's next answer."""
+"""Data from Spark is acknowledged when a task's function has arrived, not with the worker's next answer."""
 
 import os
 import pickle
@@ -81,7 +81,7 @@ def test_connections_are_left_open_and_other_files_are_left_alone(tmp_path):
             end.close()
 
 
-def test_where_the_system_cannot_say_so_nothing_is_said(monkeypatch):
+def test_systems_without_the_socket_option_are_skipped(monkeypatch):
     monkeypatch.setattr("beamish.spark.runtime.worker_sockets._ACKNOWLEDGE", None)
     monkeypatch.setattr("beamish.spark.runtime.worker_sockets._acknowledge", pytest.fail)
     assert pickle.loads(pickle.dumps(FUNCTION))([1]).__next__() == 1

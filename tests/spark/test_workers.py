@@ -33,7 +33,7 @@ FIX = f'os.environ["PYSPARK_PYTHON"] = "{sys.executable}"'
         ({"beamish": "0.0.1"}, f"which has beamish 0.0.1; here it is {bm.__version__}: install one of them in both"),
     ],
 )
-def test_what_a_worker_lacks_is_said_in_one_line_with_the_fix(told, words):
+def test_missing_packages_of_workers_are_reported_in_one_line(told, words):
     said = workers.what_is_wrong({**FINE, **told}, connect=False)
     assert words in said
     assert (FIX in said) == ("missing" in told)
@@ -45,27 +45,27 @@ def test_artifacts_of_a_connect_session_do_not_reach_streaming_queries():
     assert not workers.what_is_wrong(added, connect=False)
     assert not workers.what_is_wrong(FINE, connect=True)
     said = workers.what_is_wrong(added, connect=True)
-    assert "by spark.addArtifacts alone" in said
+    assert "by spark.addArtifacts only" in said
     assert "start the server with PYTHONPATH=beamish.zip" in said
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MISMATCH, "another version than this one"),
+        (MISMATCH, "another Python version than this one"),
         (NO_PROGRAM, 'cannot run Python: java.io.IOException: Cannot run program "/nonexistent/python": error=2'),
         (NO_PICKLE, "cannot run Python: ModuleNotFoundError: No module named 'cloudpickle'"),
-        ("", "cannot run Python: it did not say why"),
+        ("", "cannot run Python: no reason given"),
     ],
 )
-def test_a_worker_that_does_not_start_is_spoken_of_in_one_line(error, words):
+def test_a_worker_that_does_not_start_is_reported_in_one_line(error, words):
     said = workers.not_started(error)
     assert words in said
     assert FIX in said
     assert "ProcessBuilder" not in said
 
 
-def test_the_workers_are_asked_once_per_session(spark, monkeypatch):
+def test_workers_are_checked_once_per_session(spark, monkeypatch):
     rows = spark.readStream.format("rate").load()
     pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(5))
     pipeline = pipeline.accumulate(n=bm.accumulations.Count())
@@ -81,7 +81,7 @@ def test_the_workers_are_asked_once_per_session(spark, monkeypatch):
 
 
 class Session:
-    """Of a classic session what is asked."""
+    """The parts of a classic session that are used."""
 
     _jsparkSession = None  # noqa: N815 - PySpark's
 
@@ -89,7 +89,7 @@ class Session:
         self.sparkContext = SimpleNamespace(master=master, pythonExec=python)
 
 
-def test_workers_that_run_this_python_are_not_asked(monkeypatch):
+def test_workers_with_this_python_are_not_checked(monkeypatch):
     monkeypatch.setattr(workers, "_teller", None)  # it would fail if it were asked
     workers.check_workers(Session())
 
@@ -98,13 +98,13 @@ def test_workers_that_run_this_python_are_not_asked(monkeypatch):
     "other",
     [{"master": "local-cluster[1,1,1024]"}, {"master": "spark://one:7077"}, {"python": "sh"}, {"python": "none"}],
 )
-def test_other_workers_are_asked(other):
+def test_other_workers_are_checked(other):
     assert workers._are_this_python(Session())
     assert not workers._are_this_python(Session(**other))
 
 
 @pytest.mark.parametrize(("installed", "asked"), [(None, True), ("0.0.1", True), (bm.__version__, False)])
-def test_workers_are_asked_where_this_beamish_is_not_installed(monkeypatch, tmp_path, installed, asked):
+def test_workers_are_checked_if_another_beamish_is_installed(monkeypatch, tmp_path, installed, asked):
     """Another version may be installed than the one that the script finds by its path."""
     if installed:
         (tmp_path / "beamish.dist-info").mkdir()

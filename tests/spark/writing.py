@@ -2,7 +2,7 @@
 
 
 def written(df, folder):
-    """What a query over all there is writes."""
+    """The output of a query over all available rows."""
     query = (
         df.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))

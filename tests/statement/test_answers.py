@@ -1,4 +1,4 @@
-"""What comes out of a script: the two answers, and what WHERE, HAVING and the SELECT list do to it."""
+"""The output of a script: EMIT CHANGES and EMIT FINAL, with WHERE, HAVING and the SELECT list."""
 
 from datetime import UTC, datetime
 
@@ -38,20 +38,20 @@ def test_final_names_servers_that_sent_too_few_beats_or_none():
     assert lines(sql(CHECKS.format("FINAL")).run(beats())) == ["P b 1", "P c 0"]
 
 
-def test_changes_take_back_what_no_longer_holds():
+def test_changes_retract_outdated_results():
     assert lines(sql(CHECKS.format("CHANGES")).run(beats())) == [
         *("P a 0", "P b 0", "P c 0", "R a 0", "P a 1", "R a 1", "P a 2", "R a 2", "R b 0", "P b 1"),
     ]
 
 
-def test_a_change_that_having_may_have_cut_in_two_is_a_deletion_and_an_insertion():
+def test_an_update_split_by_having_is_a_deletion_and_an_insertion():
     """rules/panes.md#pane-change: b's count of 0 goes and its count of 1 comes; of a's last two only the deletion is left."""
     changes = [pane.change for pane in sql(CHECKS.format("CHANGES")).run(beats())]
     assert set(changes) == {bm.PaneChange.INSERT, bm.PaneChange.DELETE}
     assert lines(bm.live(sql(CHECKS.format("CHANGES")).run(beats()))) == ["P c 0", "P b 1"]
 
 
-def test_a_row_that_where_leaves_out_is_in_no_group_and_is_not_dropped():
+def test_a_row_filtered_by_where_is_not_dropped():
     query = sql(
         "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 10 SECONDS) WHERE v > 1 GROUP BY k EMIT FINAL",
         with_dropped=True,
@@ -189,7 +189,7 @@ def test_late_rows_count_within_the_grace_period():
     assert lines(sql(text).run(script.advance_watermark_to(30))) == ["P a 2"]
 
 
-def test_every_gives_changes_when_the_clock_says():
+def test_every_emits_changes_by_the_clock():
     query = sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES EVERY 10 SECONDS")
     script = TestStream().add([{"ts": 1, "k": "a"}]).add([{"ts": 2, "k": "a"}]).advance_processing_time_to(11)
     assert lines(query.run(script)) == ["P a 2"]

@@ -1,4 +1,4 @@
-"""What is refused: the line, a mark under the place, the rule and the way out (docs/sql.md#errors)."""
+"""Refused statements: the line, a mark under the position, the rule and the fix (docs/sql.md#errors)."""
 
 import pickle
 import re
@@ -102,7 +102,7 @@ REFUSED = {
     "SELECT k, TOPK(v, w, ^x) AS n FROM t GROUP BY k": "a plain number",
     "SELECT k, COUNT(*) AS ^k FROM t GROUP BY k": "k is there twice",
     "SELECT k, COUNT(*) AS ^window FROM t GROUP BY k": "window: what comes out has a column of this name",
-    "SELECT k, COUNT(*) AS ^__beamish_n FROM t GROUP BY k": "beamish's own",
+    "SELECT k, COUNT(*) AS ^__beamish_n FROM t GROUP BY k": "are reserved",
     "SELECT timestamp, COUNT(*) AS n FROM t GROUP BY ^timestamp": "rename the column in Spark first",
     "SELECT k, k AS j, COUNT(*) AS n FROM t GROUP BY k, ^K": "twice",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY ^1": "name the expressions",
@@ -150,7 +150,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_wrong_is_marked_and_the_way_out_is_said(text):
+def test_errors_mark_the_position_and_name_the_fix(text):
     at, said = text.index("^"), text.replace("^", "", 1)
     with pytest.raises(bm.SqlError, match=f"(?s){REFUSED[text]}") as raised:
         sql(said)
@@ -206,7 +206,7 @@ def test_the_line_is_the_users():
         ("SUM(v + 1)", {"v + 1": 1, "v": 1}, 15, "rename the column"),
     ],
 )
-def test_what_a_script_cannot_compute_is_said_with_its_place(expression, row, column, says):
+def test_unsupported_functions_have_a_position(expression, row, column, says):
     query = sql(f"SELECT k, {expression} AS n FROM t GROUP BY k")
     script = TestStream().add([{"ts": 1, "k": "a", **row}])
     if says is None:
@@ -232,7 +232,7 @@ def test_arguments_are_checked(options, says):
         sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", **options)
 
 
-def test_what_is_no_text_and_no_accumulation_is_refused():
+def test_invalid_arguments_are_rejected():
     with pytest.raises(bm.OptionError, match="must be text"):
         sql(3)
     with pytest.raises(bm.OptionError, match=r"bm\.BoundedOutOfOrderness"):
@@ -325,7 +325,7 @@ def is_a_statement_or_sql_error(text):
     assert (1, 1) <= place <= (max(1, len(lines)), max(1, len(lines[place[0] - 1]) + 1))
 
 
-def test_without_sqlglot_the_package_imports_and_sql_says_how_to_install_it():
+def test_without_sqlglot_the_package_imports_and_sql_explains_how_to_install_it():
     program = """
 import sys
 sys.modules["sqlglot"] = None

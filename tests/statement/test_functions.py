@@ -1,4 +1,4 @@
-"""What the comparison with Spark found (tests/spark/test_statement_functions.py): values to stay right."""
+"""Regressions found by the comparison with Spark (tests/spark/test_statement_functions.py)."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_windows_and_grace_are_those_of_a_pipeline(window, option, lateness, emi
     assert query.pipeline == (pipeline.trigger(Never()) if emit == "EMIT FINAL" else changes(pipeline))
 
 
-def test_sessions_retract_what_merges_away():
+def test_sessions_retract_merged_windows():
     query = sql("SELECT region, COUNT(*) AS n FROM views WINDOW SESSION (10 MINUTES) GROUP BY region EMIT CHANGES")
     pipeline = by_hand("region").window(bm.Sessions("10 minutes")).accumulating_and_retracting()
     assert query.pipeline == changes(pipeline).accumulate(**COUNTED)
@@ -82,14 +82,14 @@ def test_sessions_retract_what_merges_away():
         ("HAVING COUNT(*) > 2 EMIT CHANGES", True),
     ],
 )
-def test_changes_are_retracted_where_rows_vanish_or_where_it_is_said(rest, retracts):
+def test_changes_are_retracted_if_rows_vanish_or_if_requested(rest, retracts):
     query = sql(f"SELECT region, COUNT(*) AS n FROM views GROUP BY region {rest}")
     pipeline = by_hand("region").window(bm.GlobalWindow())
     pipeline = pipeline.accumulating_and_retracting() if retracts else pipeline.accumulating()
     assert query.pipeline == changes(pipeline).accumulate(**COUNTED)
 
 
-def test_every_says_at_most_how_often():
+def test_every_is_a_rate_limit():
     query = sql("SELECT region, COUNT(*) AS n FROM views GROUP BY region EMIT CHANGES EVERY 10 SECONDS")
     pipeline = by_hand("region").window(bm.GlobalWindow()).accumulating()
     assert query.pipeline == changes(pipeline, Repeatedly(AfterProcessingTime("10 seconds"))).accumulate(**COUNTED)
@@ -179,7 +179,7 @@ def test_accumulations_are_named_by_the_normal_form_of_their_expression(other):
         ),
     ],
 )
-def test_kind_refinement_and_name_are_what_the_text_says(text, kind, refinement, name):
+def test_kind_refinement_and_name_follow_the_text(text, kind, refinement, name):
     query = sql(text)
     assert (query.kind, query.refinement, query.name) == (kind, refinement, name)
 
@@ -216,7 +216,7 @@ def test_words_of_the_grammar_may_name_columns_where_an_operand_stands():
     assert query.pipeline.flow.sources[0].keys == ("emit",)
 
 
-def test_explain_says_what_is_around_the_pipeline_and_what_the_text_leaves_open():
+def test_explain_describes_the_query_around_the_pipeline_and_the_defaults():
     query = sql(
         "SELECT upper(region) AS r, SUM(price) AS spent FROM views WINDOW TUMBLING (SIZE 1 HOUR, RETENTION 1 DAY) "
         "WHERE price > 0 GROUP BY upper(region) HAVING COUNT(*) > 2 EMIT FINAL"

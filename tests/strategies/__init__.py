@@ -1,5 +1,5 @@
 """Hypothesis strategies by subject: at least one for each public class.
 
-Windows, gaps and lateness are of a few seconds and rows are of the same minute, so that they meet. Whatever is drawn
-is valid: its checks pass.
+Windows, gaps and lateness are a few seconds and rows are in the same minute, so that they interact. Everything drawn is valid:
+its checks pass.
 """

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: chains of two stages, with and without retractions between them."""
+"""Chains of two stages, with and without retractions between them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def chains(
     mode: st.SearchStrategy[bm.AccumulationMode] = modes,
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
-    """Any chain of two stages; the first gives ``FIRST``."""
+    """Any chain of two stages; the first emits ``FIRST``."""
     before = draw(first)
     asked = {ASKED: a.Count()} if said(before).trigger.asked_values else {}
     before = evolve(before, accumulations=FIRST | asked, with_dropped=False)

@@ -1,4 +1,4 @@
-"""What may be said otherwise of a pipeline's last stage in a later run (rules/running.md#restart, rules/tables.md#as-of-joins-restart)."""
+"""Changes of a pipeline's last stage in a later run (rules/running.md#restart, rules/tables.md#as-of-joins-restart)."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def changed(
     ids: st.SearchStrategy[tuple[str, ...]] | None = None,
     always: tuple[str, ...] = (),
 ) -> bm.Pipeline:
-    """The pipeline with one to three things said otherwise, of those that may be.
+    """The pipeline with one to three allowed changes.
 
     Args:
-        trigger, accumulation: of what another trigger and a further accumulation are drawn.
-        ids: the columns by which rows may be known again; None: they are as before.
-        always: what is among that which is drawn anew.
+        trigger, accumulation: strategies of another trigger and an added accumulation.
+        ids: columns for deduplication; None: unchanged.
+        always: changes that are always included.
     """
     then = said(pipeline)
-    # What an approximate one says is compared where it is a number, so not in panes from before it was there.
+    # Approximate values are compared as numbers, so not in panes from before they existed.
     exact = accumulation.filter(lambda one: not isinstance(one, ApproxCountDistinct))
     ways: dict[str, st.SearchStrategy[Any]] = {
         "trigger": trigger,
@@ -63,7 +63,9 @@ def changed(
         "accumulations": exact.map(lambda more: {**then.accumulations, "more": more}),
     }
     if then.merges or any(map(takes_back, then.inputs)):
-        del ways["accumulations"]  # whose rows they read is said of each; and what is taken back they never had
+        del ways[
+            "accumulations"
+        ]  # accumulations of a merge name their input; retracted rows were never added to a new one
     if all(isinstance(one, Source) and one.form is None and one.name is None for one in then.inputs):
         ways["where"] = st.none() | one_of(TAKEN)
     if then.deduplication is None and ids is not None:
@@ -88,7 +90,7 @@ def changed(
 
 @st.composite
 def changed_tables(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
-    """The table or the as-of join with what may be otherwise (rules/tables.md#as-of-joins-restart)."""
+    """The table or the as-of join with allowed changes (rules/tables.md#as-of-joins-restart)."""
     table, join = versions_of(pipeline.flow.stage)
     assert table is not None
     history = draw(shrunk(table.history))
@@ -107,13 +109,13 @@ def changed_tables(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
 
 
 def shrunk(span: Duration) -> st.SearchStrategy[Duration]:
-    """It, or a shorter one."""
+    """The duration, or a shorter one."""
     shorter = (Duration(by * S) for by in (0, 1, 2, 5, 10))
     return st.sampled_from([span, *(one for one in shorter if one < span)])
 
 
 def checked(pipeline: bm.Pipeline) -> bool:
-    """Whether its checks accept it."""
+    """Whether its checks pass."""
     try:
         pipeline.flow.check()
     except bm.BeamishError:

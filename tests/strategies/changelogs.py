@@ -1,4 +1,4 @@
-"""Feeds of changes in every format, and pipelines over them: inserts, updates, deletes, removals of what is not there."""
+"""Changelogs in every format, and pipelines over them: inserts, updates, deletes, retractions of missing rows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FORMATS_ = tuple(name for name in FORMATS if name != "delta-cdf")
 
 @attrs.frozen
 class Feed:
-    """Bundles of changes of a table, and what it holds after each.
+    """Bundles of changes of a table, and the table after each.
 
     Attributes:
-        bundles: each a list of changes: what was before, what is after; None: nothing.
+        bundles: each a list of changes: the row before, the row after; None: no row.
         tables: the rows after each bundle.
     """
 
@@ -54,7 +54,7 @@ def data(draw: st.DrawFn, times: st.SearchStrategy[int] = st.integers(0, 25)) ->
 
 @st.composite
 def feeds(draw: st.DrawFn, *, strays: bool = False) -> Feed:
-    """A feed; with ``strays`` some removals are of rows that never were."""
+    """A changelog; with ``strays`` some retractions are of missing rows."""
     table: list[Data] = []
     bundles, tables = [], []
     for _ in range(draw(st.integers(1, 5))):
@@ -93,7 +93,7 @@ def words(format_: str, before: Data | None, after: Data | None) -> list[dict[st
 
 @st.composite
 def pipelines(draw: st.DrawFn, *, at_once: bool = False) -> bm.Pipeline:
-    """A pipeline over a changelog, ``at_once``: which fires with every bundle and drops nothing."""
+    """A pipeline over a changelog; ``at_once``: it fires with every bundle and drops nothing."""
     trigger = AfterWatermark(early=Always(), late=Always()) if at_once else draw(usual_triggers.map(Repeatedly))
     both = {**SUMS, **KEEPERS}
     chosen = draw(st.lists(st.sampled_from(sorted(both)), min_size=1, max_size=3, unique=True))
@@ -112,13 +112,13 @@ def pipelines(draw: st.DrawFn, *, at_once: bool = False) -> bm.Pipeline:
 
 
 def keeps(pipeline: bm.Pipeline) -> bool:
-    """Whether an accumulation of it keeps the rows of its windows."""
+    """Whether one of its accumulations stores the rows of its windows."""
     return any(name in KEEPERS for name in pipeline.flow.stage.options.accumulations)  # type: ignore[attr-defined]
 
 
 @st.composite
 def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, feed: Feed) -> TestStream:
-    """The feed in the pipeline's format, and moves of the watermark and the clock between its bundles."""
+    """The changelog in the pipeline's format, with watermark and clock updates between its bundles."""
     (source,) = pipeline.flow.sources
     script, now, clock = TestStream(), 0, 0
     for bundle in feed.bundles:

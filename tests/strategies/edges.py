@@ -1,4 +1,4 @@
-"""Pipelines and scripts moved to the edges of time: durations of centuries, rows about the first and the last event times there are."""
+"""Pipelines and scripts moved to the edges of time: durations of centuries, the first and last event times."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from beamish.testing import TestStream
 
 @attrs.frozen
 class Edge:
-    """Where the times of a script are moved to: a microsecond is so many of them, and the epoch is there.
+    """Where the times of a script are moved to.
 
     Attributes:
-        by: how much longer everything takes.
-        epoch_us: microseconds since the epoch.
-        keeps: whether event times beyond the years 1 to 9999 become the nearest that there is.
+        by: factor of all durations.
+        epoch_us: the new epoch, microseconds.
+        keeps: whether event times beyond the years 1 to 9999 are clamped.
     """
 
     by: int
@@ -30,11 +30,11 @@ class Edge:
     keeps: bool
 
     def place(self, us: int) -> int:
-        """A moment."""
+        """A moved time."""
         return us if us == END_OF_TIME_US else _within(us * self.by + self.epoch_us, END_OF_TIME_US)
 
     def pipeline(self, thing: Any) -> Any:
-        """The same with every duration in it as much longer; none above the longest that an option takes."""
+        """The pipeline with scaled durations, clamped to the maximum of an option."""
         if isinstance(thing, Duration):
             return Duration(_within(thing.us * self.by, LONGEST_US))
         if isinstance(thing, bm.Pipeline):
@@ -51,7 +51,7 @@ class Edge:
         return attrs.evolve(thing, **changed) if changed != parts else thing
 
     def script(self, pipeline: bm.Pipeline, script: TestStream) -> TestStream:
-        """The script in which everything is there."""
+        """The moved script."""
         names = [source.event_time for source in pipeline.flow.sources]
         return TestStream(tuple(self._event(event, names) for event in script.events))
 
@@ -83,7 +83,7 @@ class Edge:
         us = self.place(round(seconds * 1_000_000))
         if self.keeps:  # exact to the microsecond
             return instant(us)
-        return us // 1_000_000 if us >= 0 else -(-us // 1_000_000)  # none before the first that there is
+        return us // 1_000_000 if us >= 0 else -(-us // 1_000_000)  # not before the first time
 
 
 def _within(us: int, most: int) -> int:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: trees, of which the root is a merge and the sides are sources, stages, chains or merges.
+"""Trees: the root is a merge and the sides are sources, stages, chains or merges.
 
 Scripts for them are those of merges: they name sources.
 """
@@ -36,7 +36,7 @@ losing_nothing = st.sampled_from(
 
 @attrs.frozen
 class Drawing:
-    """What the stages of a tree are drawn from.
+    """The strategies of the stages of a tree.
 
     Attributes:
         trigger, mode, lateness, window: of stages below the root.
@@ -63,7 +63,7 @@ NOTHING_LOST = Drawing(
 
 @attrs.frozen
 class Side:
-    """An input of a merge: its pipeline, its value columns, and whether its panes are taken back."""
+    """An input of a merge: its pipeline, its value columns, and whether it retracts."""
 
     pipeline: bm.Pipeline
     columns: tuple[str, ...]
@@ -79,7 +79,7 @@ def _windowed(
     signed: bool,
     behind_us: int = 0,
 ) -> bm.Pipeline:
-    """The pipeline with all options of its last stage but its accumulations; ``behind_us``: how late the panes are that it will take."""
+    """The pipeline with all options of its last stage except accumulations; ``behind_us``: the lateness of its input panes."""
     mode = draw(how.mode.filter(lambda one: not signed or one is not bm.AccumulationMode.DISCARDING))
     pipeline = pipeline if window is None else pipeline.window(window)
     pipeline = (
@@ -98,7 +98,7 @@ def _windowed(
 
 
 def _stages(sides: dict[str, Side]) -> list[Flow]:
-    """The sides that are more than sources."""
+    """The sides that are not sources."""
     return [side.pipeline.flow for side in sides.values() if side.columns == PANES]
 
 
@@ -118,7 +118,7 @@ def _stage(draw: st.DrawFn, name: str, keys: tuple[str, ...], how: Drawing, wind
 
 
 def _chain(draw: st.DrawFn, name: str, keys: tuple[str, ...], how: Drawing, window: bm.WindowOption | None) -> Side:
-    """Two stages; of given windows the second keeps those of the first."""
+    """Two stages; with given windows the second inherits those of the first."""
     first = _stage(draw, name, keys, how, window)
     own = None if window or draw(st.booleans()) else draw(how.window.filter(lambda one: not one.merging))
     own = taking(own, first.pipeline.flow)
@@ -160,7 +160,7 @@ def _plain_side(  # noqa: PLR0917
 def _side(  # noqa: PLR0917
     draw: st.DrawFn, kind: str, name: str, others: tuple[str, ...], keys: tuple[str, ...], how: Drawing, window: Any
 ) -> Side:
-    """An input of the root; half of those that are no sources are keyed otherwise, and keyed again."""
+    """An input of the root; half of those that are not sources are keyed differently, and rekeyed."""
     again = kind != "source" and draw(st.booleans())
     own = ((*keys, "part") if keys else ("team",)) if again else keys
     if kind == "merge":
@@ -195,7 +195,7 @@ def flows(
     join: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
-    """Any merge of which a side is more than a source.
+    """Any merge with a side that is not a source.
 
     Args:
         how: of what the stages below the root are drawn.
@@ -226,7 +226,7 @@ def flows(
 
 
 def dense_script(number: int, pipeline: bm.Pipeline) -> TestStream:
-    """A long script of a few keys that ends: not to be shrunk, but dense."""
+    """A long script of a few keys that ends; dense, not shrinkable."""
     chance = random.Random(number)
     sources = pipeline.flow.sources
     lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]

@@ -1,4 +1,4 @@
-"""Ways to run a pipeline that change nothing in its output: shards, payloads, stored bytes, segments, idle steps, a rescale."""
+"""Physical layouts that do not affect the output: shards, payloads, stored bytes, segments, idle steps, a rescale."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ POLICIES: dict[type[Any], list[Any]] = {
     SpanPolicy: [SPANS] * 2,
     TablePolicy: [TABLE] * 2,
 }
-"""By the class of an operator's policy: the most segments that there can be, and some that grow and shrink."""
+"""Policies by class: the most segments possible, and numbers that grow and shrink."""
 
 
 @attrs.define(slots=False, eq=False)
 class CutSuppress(SuppressOperator):
-    """A suppress that cuts what it holds otherwise."""
+    """A suppress with another segment policy."""
 
     policy: SegmentPolicy = attrs.field(kw_only=True)
 
@@ -61,7 +61,7 @@ def cut(operator: Any, how: int) -> Any:
 
 @attrs.frozen
 class Idling:
-    """An operator whose shards make a step of nothing after each step, which must leave all as it is."""
+    """An operator whose shards make an empty step after each step, which must change nothing."""
 
     operator: Operator
 
@@ -93,7 +93,7 @@ class IdlingShard:
 
 @attrs.frozen
 class Cut:
-    """Changes an operator so that its state is cut by one of the ``POLICIES``."""
+    """Sets one of the ``POLICIES`` in an operator."""
 
     how: int
 
@@ -102,7 +102,7 @@ class Cut:
 
 
 def idle(operator: Operator) -> Any:
-    """The operator with steps of nothing, unless these count."""
+    """The operator with empty steps, unless the number of steps matters."""
     return Idling(operator) if operator.cadence is Cadence.WHEN_DUE else operator
 
 
@@ -128,7 +128,7 @@ class Layout:
 
 
 def reordered(events: Sequence[Event], chance: random.Random) -> list[Event]:
-    """Events whose rows are in another order."""
+    """Events with reordered rows."""
     return [attrs.evolve(step, rows=tuple(chance.sample(step.rows, len(step.rows)))) for step in map(as_step, events)]
 
 
@@ -154,7 +154,7 @@ adapted: st.SearchStrategy[Callable[[Operator], Operator]] = st.sampled_from([Cu
 
 @st.composite
 def layouts(draw: st.DrawFn, pipeline: bm.Pipeline, script: TestStream, *, reorders: bool) -> Layout | Rescaled:
-    """Any layout that changes nothing in the output of a pipeline."""
+    """Any layout that does not affect the output of a pipeline."""
     alike = not depends_on_shards(pipeline)
     if alike and draw(st.integers(0, 2)) == 0:
         first = draw(st.integers(1, max(len(script.events) - 1, 1)))

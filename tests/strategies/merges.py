@@ -1,4 +1,4 @@
-"""Hypothesis strategies: merges of two or three inputs, joins, and scripts that name their inputs."""
+"""Merges of two or three inputs, joins, and scripts that name their inputs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def joins(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
 
 @st.composite
 def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption, *, cuts: bool) -> a.Accumulation:
-    """Joins of two of the inputs that give each pair once, in such windows; with ``cuts`` some that keep less than all."""
+    """Joins of two inputs that emit each pair once, in such windows; with ``cuts`` some have retention."""
     two = draw(st.permutations(names))[:2]
     kept: dict[str, Any] = {}
     if cuts and draw(st.booleans()):
@@ -68,7 +68,7 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
 
 @st.composite
 def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accumulation]:
-    """Which rows of two inputs meet, and a join of these."""
+    """A ``Within`` of two inputs, and a join of these."""
     of, other = draw(st.permutations(names))[:2]
     before, after = draw(st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)]))
     one_sided = {(of, other): a.RightOuterJoin, (other, of): a.LeftOuterJoin}
@@ -89,9 +89,9 @@ def merges(
     once: bool = False,
     cuts: bool = True,
 ) -> bm.Pipeline:
-    """Any merge that its checks accept; with ``meets`` a join of rows that are at most a span apart; with ``once`` of each pair once.
+    """Any valid merge; with ``meets`` an interval join; with ``once`` emitting each pair once.
 
-    ``cuts``: such a join may keep less than all.
+    ``cuts``: such a join may have retention.
     """
     names = NAMES[: draw(st.sampled_from([2, 2, 3]))]
     keys = draw(st.sampled_from([(), ("team",), ("team",), ("team", "part")]))
@@ -139,7 +139,7 @@ def merges(
 
 @st.composite
 def rows(draw: st.DrawFn, name: str, about: int, least: int | None = None) -> dict[str, Any]:
-    """A row of an input, whose event time is near ``about``."""
+    """A row of an input, with an event time near ``about``."""
     time = None if draw(st.integers(0, 19)) == 19 else about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 3)))
     return {
         f"{name}_at": time if time is None or least is None else max(time, least),
@@ -195,7 +195,7 @@ def scripts(
 
 @st.composite
 def close_rows(draw: st.DrawFn, pipeline: bm.Pipeline) -> TestStream:
-    """A long script of one key, whose rows are close: windows that overlap, sessions that meet, rows that go."""
+    """A long script of one key with close rows: overlapping windows, merging sessions, retractions."""
     names = [str(one.name) for one in pipeline.flow.sources]
     script, watermark, clock, now = TestStream(), 0, 0, 5
     for _ in range(draw(st.integers(4, 24))):

@@ -1,4 +1,4 @@
-"""Pipelines of one stage, and what is said of them."""
+"""Pipelines of one stage, and their options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ closing_behaviors = st.sampled_from(list(bm.ClosingBehavior))
 combiners = st.sampled_from(list(bm.TimestampCombiner))
 latenesses = st.one_of(st.just(0), st.integers(0, 12), st.just(1000))
 asked_accumulations = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score")])
-"""What an AfterValue looks at; rows of all scripts have a score."""
+"""The input of AfterValue; rows of all scripts have a score."""
 retentions = st.sampled_from(
     [None, None, Retention(windows=1), Retention(windows=2), Retention(rows=3), Retention(3, 5)]
 )
@@ -46,7 +46,7 @@ def pipelines(
     asks: bool = False,
     once: bool = False,
 ) -> bm.Pipeline:
-    """Any pipeline that its checks accept.
+    """Any valid pipeline.
 
     Args:
         asks: its trigger may look at a value, which is then accumulated too.
@@ -87,7 +87,7 @@ def pipelines(
 
 @st.composite
 def deduplications(draw: st.DrawFn, scale: float = 1, *, windows: bool = True) -> Deduplication:
-    """Any way to know rows of scripts again; ``windows``: it may be by the window that took them. Times in ``scale`` seconds."""
+    """Any deduplication of script rows; ``windows``: it may be per window. Times in ``scale`` seconds."""
     columns = draw(
         st.sampled_from([("score",), ("score",), ("name",), ("name", "score"), ("part", "score"), ("ratio",)])
     )
@@ -97,7 +97,7 @@ def deduplications(draw: st.DrawFn, scale: float = 1, *, windows: bool = True) -
 
 @st.composite
 def rows_once(draw: st.DrawFn) -> bm.Pipeline:
-    """A pipeline that gives each row once."""
+    """A pipeline of deduplication only."""
     once = draw(deduplications(windows=False))
     pipeline = bm.Pipeline().event_time("ts", draw(watermarks)).key_by(*draw(key_columns))
     pipeline = pipeline.deduplicate(*once.columns, within=once.within)

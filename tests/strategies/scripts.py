@@ -25,7 +25,7 @@ parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
 
 @st.composite
 def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:
-    """A row whose event time is near ``about`` (in seconds, times ``scale``)."""
+    """A row with an event time near ``about`` (in seconds, times ``scale``)."""
     time: float = about + draw(
         st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25]))
     )
@@ -54,7 +54,7 @@ def scripts(
     nulls: bool = True,
     least: int | None = None,
 ) -> TestStream:
-    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock, whole steps."""
+    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, jumps of either clock, whole steps."""
     first = stages(pipeline)[0]
     scale = unit(first.window)
     lags = isinstance(first.watermark, bm.ProcessingTimeLag)
@@ -89,7 +89,7 @@ def scripts(
 
 
 def dense_script(number: int) -> TestStream:
-    """A long script of one key in which windows meet all the time: not to be shrunk, but dense. Scores of integers."""
+    """A long script of one key with interacting windows; dense, not shrinkable. Integer scores."""
     chance = random.Random(number)
     script, now, clock = TestStream(), 0, 0
     spread = chance.choice([4, 8, 15])

@@ -1,4 +1,4 @@
-"""Triggers: leaves, triggers of triggers, and such as are usual or have something to wait for."""
+"""Triggers: leaves, nested ones, and those that are common or wait for something."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ leaves = st.one_of(
 
 
 ASKED = "asked"
-"""The accumulation that an AfterValue looks at; pipelines that draw one have it."""
+"""The accumulation read by AfterValue; pipelines that draw one have it."""
 after_value = st.one_of(
     st.builds(lambda bound: t.AfterValue(ASKED, at_least=bound), st.integers(1, 4)),
     st.builds(lambda bound: t.AfterValue(ASKED, at_most=bound), st.sampled_from([-1, 0, 2, 2.5])),
@@ -82,7 +82,7 @@ value_triggers = st.one_of(
     st.builds(t.AfterEach, after_value, never),
     nested_triggers(leaf=st.one_of(leaves, after_value, after_value)),
 )
-"""Such as look at a value."""
+"""Triggers that read a value."""
 waiting_triggers = st.one_of(
     st.builds(t.Repeatedly, st.builds(t.AfterCount, st.integers(2, 5))),
     st.builds(t.Repeatedly, st.builds(t.AfterProcessingTime, st.integers(2, 6))),
@@ -94,4 +94,4 @@ waiting_triggers = st.one_of(
     own_triggers,
     nested_triggers(),
 )
-"""Such as still wait for something when windows merge."""
+"""Triggers that still wait for something when windows merge."""

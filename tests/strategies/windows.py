@@ -1,4 +1,4 @@
-"""Window options: the built-in ones and users' own."""
+"""Window options: built-in and custom ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ merged_row_windows = row_windows.map(lambda option: attrs.evolve(option, order_b
 
 
 def taking(window: bm.WindowOption | None, *flows: Flow) -> bm.WindowOption | None:
-    """The window option, or the global window where panes of these stages are in none of its windows; None: their windows are kept."""
+    """The window option, or the global window if panes of these stages are in none of its windows; None: inherited windows."""
     if window is None or window.numbering or window.is_all_of_time or all(flow.gives.has_timestamps for flow in flows):
         gaps = window is not None and any(
             flow.gives.at_window_ends and _miss_all(window, flow.gives.window)
@@ -73,5 +73,5 @@ def windowings(first: bm.WindowOption) -> st.SearchStrategy[bm.Windowings]:
 
 
 def unit(option: bm.WindowOption | None) -> int:
-    """What a second of the script stands for: calendar windows are longer than seconds."""
+    """The length of a second of the script: calendar windows are longer than seconds."""
     return 40_000 if isinstance(option, bm.CalendarWindows) else 1

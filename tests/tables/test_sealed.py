@@ -12,7 +12,7 @@ values = st.binary(max_size=200)
 
 
 @given(values, st.integers(0, 9), st.text(max_size=5), st.text(max_size=5))
-def test_a_value_comes_back_as_it_was_put(value, shard, name, word):
+def test_a_sealed_value_is_read_back(value, shard, name, word):
     store = SealedStore(DictStore(), shard, word, {})
     store.put(name, value)
     assert store.get(name) == value
@@ -21,7 +21,7 @@ def test_a_value_comes_back_as_it_was_put(value, shard, name, word):
 
 
 @given(st.data(), values)
-def test_a_changed_byte_a_cut_or_a_further_byte_is_refused(data, value):
+def test_an_altered_or_truncated_value_is_rejected(data, value):
     sealed = seal(value, 1, "s5", "word")
     at = data.draw(st.integers(0, len(sealed) - 1))
     byte = bytes([sealed[at] ^ data.draw(st.integers(1, 255))])
@@ -33,7 +33,7 @@ def test_a_changed_byte_a_cut_or_a_further_byte_is_refused(data, value):
                 unseal(wrong, 1, "s5", "word")
 
 
-def test_a_whole_value_of_another_entry_shard_or_query_is_refused():
+def test_an_intact_value_of_another_entry_shard_or_query_is_rejected():
     sealed = seal(b"windows", 1, "s5", "word")
     assert unseal(sealed, 1, "s5", "word") == b"windows"
     for place in ((1, "s6", "word"), (2, "s5", "word"), (1, "s5", new_word()), (1, "s5", "")):
@@ -41,7 +41,7 @@ def test_a_whole_value_of_another_entry_shard_or_query_is_refused():
             unseal(sealed, *place)
 
 
-def test_a_shard_of_before_there_were_seals_stays_as_it_is():
+def test_a_shard_older_than_seals_stays_unsealed():
     store = DictStore({"s5": b"windows"})
     old = SealedStore(store, 1, None, None)
     assert old.get("s5") == b"windows"
@@ -50,7 +50,7 @@ def test_a_shard_of_before_there_were_seals_stays_as_it_is():
     assert not is_sealed(store["s6"])
 
 
-def test_a_value_of_an_earlier_time_one_that_came_back_and_a_lost_one_are_refused():
+def test_outdated_reappearing_and_lost_values_are_rejected():
     stored = DictStore()
     store = SealedStore(stored, 1, "word", {})
     store.put("s5", b"early")
@@ -69,7 +69,7 @@ def test_a_value_of_an_earlier_time_one_that_came_back_and_a_lost_one_are_refuse
         store.get("s5")
 
 
-def test_a_shard_of_before_checksums_were_noted_takes_values_that_are_whole():
+def test_a_shard_older_than_checksums_accepts_intact_values():
     stored = DictStore()
     store = SealedStore(stored, 1, "word", None)
     store.put("s5", b"early")
@@ -81,5 +81,5 @@ def test_a_shard_of_before_checksums_were_noted_takes_values_that_are_whole():
     assert store.get("s5") is None
 
 
-def test_each_shard_draws_a_word_of_its_own():
+def test_each_shard_has_its_own_random_word():
     assert len({new_word() for _ in range(1000)}) == 1000

@@ -26,7 +26,7 @@ def test_a_damaged_value_of_any_stage_is_refused_or_not_read(damage):
     assert "an error that says so" in outcomes
 
 
-def test_without_checksums_damage_is_found_to_be_taken(damage, monkeypatch):
+def test_without_checksums_damage_is_accepted(damage, monkeypatch):
     monkeypatch.setattr(damage.SealedStore, "get", lambda store, name: store.store.get(name))
     chance = random.Random(5)
     cases = [damage.Case("fixed windows", chance)]
@@ -34,7 +34,7 @@ def test_without_checksums_damage_is_found_to_be_taken(damage, monkeypatch):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_unless_checksums_are_noted_old_values_put_back_and_lost_ones_are_found_to_be_taken(damage, lost, monkeypatch):
+def test_without_stored_checksums_outdated_and_lost_values_are_accepted(damage, lost, monkeypatch):
     monkeypatch.setattr(damage, "damaged", lambda *given: None if lost else given[-1])
     chance = random.Random(5)
     cases = [damage.Case(name, chance) for name in ("sessions", "retained", "once per window", "a chain")]

@@ -1,4 +1,4 @@
-"""What `make` says when Java is missing or too old."""
+"""The message of `make` when Java is missing or too old."""
 
 import shutil
 import subprocess
@@ -33,7 +33,7 @@ if [ "$1" = -XshowSettings:properties ]; then echo '    java.home = {home}' >&2;
     return str(home)
 
 
-def test_missing_java_is_said_with_how_to_get_it(machine):
+def test_missing_java_is_reported_with_the_fix(machine):
     _, run = machine
     result = run()
     assert result.returncode == 1

@@ -1,4 +1,4 @@
-"""What `make` says when Python is missing or too old."""
+"""The message of `make` when Python is missing or too old."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def test_python_that_fits_is_printed(root):
     assert (result.returncode, result.stdout) == (0, f"{sys.executable}\n")
 
 
-def test_missing_python_is_said_with_how_to_get_it(root, tmp_path):
+def test_missing_python_is_reported_with_the_fix(root, tmp_path):
     result = run(root, tmp_path / "nothing")
     assert result.returncode == 1
     assert result.stderr.startswith("Python is missing: beamish needs Python 3.11 or newer.\n")
@@ -43,7 +43,7 @@ def test_python_that_is_too_old_is_named_with_its_version(root, tmp_path):
     assert f"{tmp_path}/old is Python 3.9.1\n" in result.stderr
 
 
-def test_python_without_venv_is_said_with_the_package_to_install(root, tmp_path):
+def test_python_without_venv_is_reported_with_the_package_to_install(root, tmp_path):
     result = run(root, stand_in(tmp_path / "bare", "ensurepip"))
     assert result.returncode == 1
     assert "its venv or ensurepip module is missing" in result.stderr

@@ -1,4 +1,4 @@
-"""What ``make mutate`` changes, and the tests that it runs."""
+"""The mutants of ``make mutate``, and the tests that it runs."""
 
 import re
 

@@ -25,7 +25,7 @@ def test_no_law_fails_for_being_slow(root):
 
 def test_a_turn_counts_the_scripts_of_a_law():
     turn = soak.take(
-        "tests.laws.test_steps::test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other",
+        "tests.laws.test_steps::test_a_step_equals_its_watermark_clock_and_rows_one_after_another",
         1,
     )
     assert not turn.found
@@ -38,7 +38,7 @@ def wrong(number):
     assert number < 100
 
 
-def test_what_is_found_is_told_once_with_its_seed_and_shrunk(monkeypatch, capsys):
+def test_findings_are_reported_once_with_seed(monkeypatch, capsys):
     monkeypatch.setattr(soak, "laws", list)
     turn = soak.take(f"{__name__}::wrong", 3)
     assert "Failing test case: wrong(\n    number=100," in turn.found

@@ -72,7 +72,7 @@ def extend(script: TestStream, line: str) -> TestStream:
 
 
 def _part(text: str) -> dict[str, Any]:
-    """What rows come, or where a clock goes; of a step by the names of its arguments."""
+    """The rows that arrive, or the new value of a clock; a step by the names of its arguments."""
     word, _, rest = text.partition(" ")
     if word == "add":
         of, rows = _of_input(rest, r"(\w+):(.*)")

@@ -44,7 +44,7 @@ def test_an_alert_comes_as_often_as_it_is_wanted_however_its_session_grows(trigg
     assert (counts(GROWS), counts(MERGES), counts(STAYS)) == (grows, merges, [])
 
 
-def test_silence_of_a_key_is_told_once_each_time_by_event_time_and_by_the_clock():
+def test_silence_of_a_key_is_reported_once_each_time():
     by_time = VISITS.window(bm.Sessions("5 minutes"))
     by_clock = (
         VISITS.window(bm.GlobalWindow())

@@ -36,7 +36,7 @@ class Seen(Trigger):
         return True
 
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("count 0", lambda: AfterCount(0), ["AfterCount(n=0)", "at least 1", "Always()"]),
     ("count True", lambda: AfterCount(True), ["n=True", "whole number"]),  # noqa: FBT003
@@ -72,7 +72,7 @@ AT_ONCE = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
@@ -88,10 +88,15 @@ class FiresWrong(Trigger):
 
 
 @pytest.mark.parametrize("gives", [0, (False,), (0, 1), {"a": 1, "b": 2}], ids=repr)
-def test_a_trigger_whose_on_fire_gives_no_pair_is_named(gives):
+def test_a_trigger_whose_on_fire_returns_no_pair_is_reported(gives):
     with pytest.raises(bm.UserFunctionError) as caught:
         PLAIN.trigger(FiresWrong(gives), allow_data_loss=True).discarding().run(ONE_ROW)
-    for fragment in (f"on_fire gave {gives!r}", "must be a pair", "whether the trigger is finished", "{'team': 'red'}"):
+    for fragment in (
+        f"on_fire returned {gives!r}",
+        "must be a pair",
+        "whether the trigger is finished",
+        "{'team': 'red'}",
+    ):
         assert fragment in str(caught.value)
 
 
@@ -117,13 +122,13 @@ class Wrong(Trigger):
 @pytest.mark.parametrize(
     ("trigger", "words"),
     [
-        (Wrong(fires=None), ["should_fire gave None", "True or False", "{'team': 'red'}"]),
-        (Wrong(fires="yes"), ["should_fire gave 'yes'", "True or False"]),
-        (Wrong(wakes=5.5), ["wakes_at gave 5.5", "None, or whole microseconds"]),
-        (Wrong(wakes=EPOCH), ["wakes_at gave datetime", "whole microseconds since the epoch"]),
+        (Wrong(fires=None), ["should_fire returned None", "True or False", "{'team': 'red'}"]),
+        (Wrong(fires="yes"), ["should_fire returned 'yes'", "True or False"]),
+        (Wrong(wakes=5.5), ["wakes_at returned 5.5", "None, or whole microseconds"]),
+        (Wrong(wakes=EPOCH), ["wakes_at returned datetime", "whole microseconds since the epoch"]),
         (Wrong(state=ValueError), ["a trigger of your own", "a builtins.type", "checkpoint", "None, bool, int"]),
     ],
     ids=str,
 )
-def test_a_trigger_that_gives_what_it_must_not_is_named(trigger, words):
+def test_a_trigger_with_an_invalid_result_is_reported(trigger, words):
     refused(bm.UserFunctionError, lambda: PLAIN.trigger(trigger, allow_data_loss=True).discarding().run(ONE_ROW), words)

@@ -1,4 +1,4 @@
-"""What triggers say of themselves: in words, and whether they may fire before the end of their window."""
+"""Descriptions of triggers, and whether they may fire before the end of their window."""
 
 import pytest
 from hypothesis import given
@@ -110,7 +110,7 @@ MAY_FIRE_BEFORE = [
 
 
 @pytest.mark.parametrize("trigger", [*WAIT_FOR_THE_END, *MAY_FIRE_BEFORE, OfAUsersOwn()], ids=repr)
-def test_a_trigger_says_whether_it_may_fire_before_the_end(trigger):
+def test_a_trigger_declares_whether_it_may_fire_before_the_end(trigger):
     assert trigger.can_fire_before_end() == (trigger not in WAIT_FOR_THE_END)
 
 
@@ -130,7 +130,7 @@ def panes_before_the_end(trigger):
 
 
 @pytest.mark.parametrize("trigger", [*WAIT_FOR_THE_END, *MAY_FIRE_BEFORE], ids=repr)
-def test_what_a_trigger_says_of_the_time_before_the_end_is_true(trigger):
+def test_can_fire_before_end_is_correct(trigger):
     assert bool(panes_before_the_end(trigger)) == trigger.can_fire_before_end()
 
 

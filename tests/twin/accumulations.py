@@ -1,4 +1,4 @@
-"""What a pane holds, computed from the list of its rows.
+"""The value of a pane, computed from the list of its rows.
 
 See rules/panes.md#values-of-a-pane-without-rows, rules/output.md#order-dependent-accumulations; the docs of each accumulation.
 """
@@ -22,11 +22,11 @@ class Row(NamedTuple):
     """A row in a window.
 
     Attributes:
-        bundle: the number of the bundle it came in.
+        bundle: the number of its bundle.
         time_us: its event time.
         values: its columns.
-        before_end: it came while the watermark was before the end of the window it landed in.
-        input: which input of a merge it came from.
+        before_end: it arrived while the watermark was before the end of its window.
+        input: its input, in a merge.
     """
 
     bundle: int
@@ -54,7 +54,7 @@ def _by_time(rows: Sequence[Row], column: str) -> list[Any]:
 
 
 def _values(rows: Sequence[Row], column: str) -> list[Any]:
-    """The values of a column that are not null, by event time."""
+    """The non-null values of a column, by event time."""
     return [value for value in _by_time(rows, column) if value is not None]
 
 
@@ -63,7 +63,7 @@ def _sorted(rows: Sequence[Row], column: str) -> list[Any]:
 
 
 def _distinct(values: Sequence[Any]) -> list[Any]:
-    """One of each, in Spark's order."""
+    """Distinct values, in Spark's order."""
     return [value for _, value in sorted({spark_order(value): value for value in values}.items())]
 
 
@@ -243,7 +243,7 @@ def _fold(fold: a.Fold, rows: Sequence[Row]) -> Any:
 
 
 def _own(accumulation: Accumulation, rows: Sequence[Row]) -> Any:
-    """A user's own: rows in the order of their event times."""
+    """A custom accumulation: rows in the order of their event times."""
 
     def value(row: Row) -> Any:
         column = accumulation.column

@@ -1,4 +1,4 @@
-"""Rows with which something raises, where they are dropped (rules/output.md#errors)."""
+"""Rows that cause errors, where they are dropped (rules/output.md#errors)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def without_errors(twin: Twin, key: Key, pairs: Sequence[Pair]) -> list[Pair]:
         return list(pairs)
     first = FirstCome(columns_read(twin.options.accumulations), [row.values for _, row in pairs])
     by_unit: dict[Any, list[Pair]] = {}
-    for pair in pairs:  # windows have nothing to do with each other, unless they merge
+    for pair in pairs:  # windows are independent, unless they merge
         by_unit.setdefault(None if twin.merging else pair[0], []).append(pair)
     lost: list[Pair] = []
     for unit in by_unit.values():
@@ -37,7 +37,7 @@ def without_errors(twin: Twin, key: Key, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def windows_of(option: WindowOption, row: Row) -> list[Bounds]:
-    """A row's windows, which must be ones."""
+    """A row's windows, validated."""
     windows = assign(option, row.time_us, row.values, row.input)
     for start, end in windows:
         if not -END_OF_TIME_US <= start < end <= END_OF_TIME_US:
@@ -46,7 +46,7 @@ def windows_of(option: WindowOption, row: Row) -> list[Bounds]:
 
 
 def left_out(things: Sequence[Pair], raise_together: Callable[[list[Pair]], bool]) -> list[Pair]:
-    """What is left out: together, or by halves, the earlier first; one that raises beside those before it."""
+    """The rows to leave out: by bisection, the earlier half first; one that raises together with those before it."""
     taken: list[Pair] = []
 
     def added(part: Sequence[Pair]) -> Iterator[Pair]:
@@ -64,7 +64,7 @@ def left_out(things: Sequence[Pair], raise_together: Callable[[list[Pair]], bool
 
 
 def raises(twin: Twin, key: Key, pairs: list[Pair]) -> bool:
-    """Whether something raises if these come: a function, or a value that does not fit, of a window that gets one."""
+    """Whether adding these rows raises: a function, or an overflow, in an affected window."""
     undone = [(told, len(told)) for told in (twin.out, getattr(twin, "updates", []))]
     trial = deepcopy(key)
     try:
@@ -80,7 +80,7 @@ def raises(twin: Twin, key: Key, pairs: list[Pair]) -> bool:
 
 
 def check_accumulators(twin: Twin, window: Live) -> None:
-    """Raise what the accumulations raise; also of what windows that merge hold, before the rows that merge them."""
+    """Raise the errors of accumulations; also of merging windows, before the rows that merge them."""
     if twin.options.on_error != "fail":
         for accumulation in twin.options.accumulations.values():
             value_of_inputs(accumulation, window.rows, twin.takes, twin.meets)

@@ -1,4 +1,4 @@
-"""What rows that are changes stand for (rules/changelogs.md#from-changelog), and which removals find nothing (#unmatched-removals)."""
+"""Input forms (rules/changelogs.md#from-changelog), and retractions of missing rows (#unmatched-removals)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from beamish import accumulations as a
 from beamish.forms import FromChangelog, FromPanes
 from beamish.source import Source
-from tests.declared_options import Said
+from tests.declared_options import StageOptions
 from tests.twin.accumulations import Row
 from tests.twin.order import same, spark_order
 
 
 def unfolded(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Rows of data, and whether each takes an equal one back."""
+    """Data rows, and whether each is a retraction."""
     for row in rows:
         match source.form:
             case None:
@@ -45,8 +45,8 @@ def without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
-def kept_columns(options: Said, row: Mapping[str, Any]) -> list[Sequence[str]]:
-    """Of each accumulation that keeps the rows of a window: the columns that it reads."""
+def kept_columns(options: StageOptions, row: Mapping[str, Any]) -> list[Sequence[str]]:
+    """The columns read by each accumulation that stores the rows of a window."""
     return [
         accumulation.inputs if accumulation.inputs is not None else tuple(row)
         for accumulation in options.accumulations.values()
@@ -61,8 +61,8 @@ def subtracts(accumulation: a.Accumulation, row: Mapping[str, Any]) -> bool:
     return isinstance(accumulation, (a.Sum, a.Mean)) and not isinstance(row[accumulation.column], float)
 
 
-def unmatched(options: Said, held: Sequence[Row], rows: Sequence[Row], removals: Sequence[Row]) -> list[Row]:
-    """The removals that find no row among those that a window holds and those of the bundle: of equal ones the last."""
+def unmatched(options: StageOptions, held: Sequence[Row], rows: Sequence[Row], removals: Sequence[Row]) -> list[Row]:
+    """The retractions without a matching row in a window or bundle: among equals the last ones."""
     in_order = sorted(removals, key=lambda row: (row.time_us, [spark_order(value) for value in row.values.values()]))
     whole = lambda row: [tuple(row.values)]  # noqa: E731
     if not left_over([*held, *rows], in_order, whole):
@@ -73,7 +73,7 @@ def unmatched(options: Said, held: Sequence[Row], rows: Sequence[Row], removals:
 
 
 def left_over(rows: list[Row], removals: Sequence[Row], columns: Callable[[Row], list[Sequence[str]]]) -> list[Row]:
-    """The removals for which no row is left that is equal in these columns, and in its time if there are any."""
+    """The retractions without a row equal in these columns, and in its time if there are any."""
     left, found = list(rows), []
     for removal in removals:
         names = columns(removal)

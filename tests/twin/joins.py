@@ -1,4 +1,4 @@
-"""What a pane of a merge holds: the rows of one input accumulated, or the rows of several side by side."""
+"""The value of a pane of a merge: rows of one input accumulated, or rows of several inputs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ JOINS: dict[type[Accumulation], tuple[bool, bool]] = {
     a.RightOuterJoin: (False, True),
     a.FullOuterJoin: (True, True),
 }
-"""Whether a left row without a match comes out, and whether a right one does."""
+"""Whether unmatched left rows are emitted, and unmatched right ones."""
 
 
 def value_of_inputs(
     accumulation: Accumulation, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.WindowOption | None = None
 ) -> Any:
-    """The value of a pane; of a join the list of its pairs."""
+    """The value of a pane; for a join the list of its pairs."""
     if isinstance(accumulation, OfInput):
         return value_of(accumulation.inner, [row for row in rows if row.input == accumulation.input])
     if isinstance(accumulation, a.CoGroup):
@@ -47,7 +47,7 @@ def value_of_inputs(
 
 
 def meeting(join: Join, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.Within) -> Iterator[dict[str, Any]]:
-    """Row by row: what meets, then the rows that are kept though they meet none (rules/stages.md#within)."""
+    """Row by row: matches, then unmatched rows that are stored (rules/stages.md#within)."""
 
     def meets(one: int, other: int) -> bool:
         time, of = (other, one) if join.left == window.of else (one, other)
@@ -71,12 +71,12 @@ def rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[
 
 
 def row_without(keys: Sequence[Any], row: Row) -> dict[str, Any]:
-    """What a join shows of a row: all but the columns that its input is keyed by."""
+    """The columns of a row in a join: all except the keys."""
     return {column: value for column, value in row.values.items() if column not in keys}
 
 
 def timed_rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[tuple[int, dict[str, Any]]]:
-    """The same, each with its event time."""
+    """The rows of one input without its keys, each with its event time."""
     (keys,) = (one.keys for one in inputs if one.name == name)
     own = [(row.time_us, row_without(keys, row)) for row in rows if row.input == name]
     own.sort(key=lambda pair: (pair[0], [spark_order(value) for value in pair[1].values()]))

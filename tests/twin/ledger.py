@@ -1,4 +1,4 @@
-"""What each row of output does to the live panes (rules/panes.md#pane-change), read off the rows of a step as they stand."""
+"""The ``change`` of each output row (rules/panes.md#pane-change), from the rows of a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 import beamish as bm
 from beamish import Pane, PaneChange, PaneKind
 from beamish.flow import Flow
-from tests.declared_options import Said, said
+from tests.declared_options import StageOptions, said
 from tests.twin.joins import JOINS
 from tests.twin.order import normal, same
 
@@ -34,23 +34,23 @@ def told(flow: Flow, rows: Sequence[Pane]) -> list[Pane]:
     return [attrs.evolve(row, change=change) for row, change in zip(rows, changes, strict=True)]
 
 
-def is_replaced(flow: Flow, options: Said, one: Pane, after: Pane) -> bool:
-    """Does the row after a retraction replace what it takes back?"""
+def is_replaced(flow: Flow, options: StageOptions, one: Pane, after: Pane) -> bool:
+    """Is the retracted row replaced by the next one?"""
     if after.kind is not PaneKind.PANE:
         return False
-    if options.as_of:  # what a row of the left meets now
+    if options.as_of:  # the new match of a left row
         table = str(flow.takes[1].name)
         return (one.window, one.timestamp) == (after.window, after.timestamp) and same(
             {name: value for name, value in one.values.items() if name != table},
             {name: value for name, value in after.values.items() if name != table},
         )
-    if options.versions or options.changes or is_join(options):  # no row of these stands for another
+    if options.versions or options.changes or is_join(options):  # rows that never replace another
         return False
     return one.window == after.window
 
 
-def stands_for_another(options: Said, row: Pane) -> bool:
-    """Does a pane stand for one before it that is not taken back?"""
+def stands_for_another(options: StageOptions, row: Pane) -> bool:
+    """Does a pane replace one before it that is not retracted?"""
     ends = options.suppress is not None and isinstance(options.suppress.until, bm.UntilWindowCloses)
     if options.changes:
         return not ends
@@ -59,5 +59,5 @@ def stands_for_another(options: Said, row: Pane) -> bool:
     return row.index > 0 and not ends
 
 
-def is_join(options: Said) -> bool:
+def is_join(options: StageOptions) -> bool:
     return any(type(accumulation) in JOINS for accumulation in options.accumulations.values())

@@ -1,6 +1,6 @@
-"""Moments as panes have them: datetimes, which beyond the years 1 to 9999 show as the nearest that there is and know better.
+"""Times of panes: datetimes that are clamped to the years 1 to 9999 but know the exact time.
 
-A later stage takes bounds and timestamps by what they are, not by what can be shown of them (rules/windows.md#event-time-range).
+A later stage uses exact bounds and timestamps, not the clamped ones (rules/windows.md#event-time-range).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from beamish.instants import EARLIEST_US, LATEST_US, instant, instant_us
 
 
 class Beyond(datetime):
-    """A moment that no datetime can say."""
+    """A time beyond the range of datetimes."""
 
     us: int
 
@@ -43,5 +43,5 @@ def moment(us: int) -> datetime:
 
 
 def moment_us(value: Any) -> int:
-    """Microseconds since the epoch of a moment, or of an event time as rows of scripts have it."""
+    """Microseconds since the epoch of such a time, or of an event time in a script."""
     return value.us if isinstance(value, Beyond) else instant_us("time", value)

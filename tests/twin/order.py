@@ -7,7 +7,7 @@ from typing import Any
 
 
 def spark_order(value: Any) -> tuple[Any, ...]:
-    """A key to sort by: nulls first, NaN last, -0.0 = 0.0, strings by bytes, lists and structs item by item."""
+    """A sort key: nulls first, NaN last, -0.0 = 0.0, strings by bytes, lists and structs item by item."""
     if value is None:
         return (0,)
     if isinstance(value, float) and math.isnan(value):
@@ -33,7 +33,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def normal(value: Any) -> Any:
-    """What a key value is grouped by (rules/output.md#keys): all NaN are one, and -0.0 is 0.0; null is a key."""
+    """The grouping value of a key (rules/output.md#keys): all NaN are one, and -0.0 is 0.0; null is a key."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value

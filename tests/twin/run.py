@@ -1,4 +1,4 @@
-"""The interpreter: a script, step by step; a bundle, row by row; each key by itself; a stage after those it takes."""
+"""The interpreter: a script, step by step; a bundle, row by row; each key by itself; each stage after its inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.twin.windows import Bounds, groups
 NO_WATERMARK = -float("inf")
 """rules/windows.md#lateness: before there is a watermark nothing is at its end."""
 NO_TIME_US = END_OF_TIME_US - 1
-"""Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
+"""The position of a pane of the global window without a timestamp: the window's last microsecond."""
 
 
 def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
@@ -57,13 +57,13 @@ def twin_of(flow: Flow) -> Any:
 
 
 def numbering_of(flow: Flow) -> Any:
-    """How rows are numbered, where windows are of rows."""
+    """How rows are numbered, for count windows."""
     window = said(flow).window
     return None if window is None else window.numbering
 
 
 class Signed(dict[str, Any]):
-    """The values of a row, and whether it removes an equal one (rules/stages.md#retractions-as-rows)."""
+    """The values of a row, and whether it is a retraction (rules/stages.md#retractions-as-rows)."""
 
     def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
         super().__init__(values)
@@ -72,7 +72,7 @@ class Signed(dict[str, Any]):
 
 @dataclass
 class Live:
-    """A window of a key whose trigger is not finished, and which is not expired."""
+    """A window of a key that is neither finished nor expired."""
 
     bounds: Bounds
     trigger: Node
@@ -81,25 +81,25 @@ class Live:
     new: list[Row] = field(default_factory=list)
     """The rows not yet in a pane."""
     ids: list[Any] = field(default_factory=list)
-    """Of all rows that it took, where rows are known again in their window (rules/output.md#duplicates)."""
+    """Ids of all its rows, if rows are deduplicated per window (rules/output.md#duplicates)."""
     put_in: int = 0
-    """Number of rows that came into it."""
+    """Number of rows added to it."""
     kept: list[Row] = field(default_factory=list)
-    """What a join that gives each pair once keeps, though the window fires (rules/stages.md#each-pair-once)."""
+    """The stored rows of a join that emits each pair once (rules/stages.md#each-pair-once)."""
     due: list[Pair] = field(default_factory=list)
-    """The pairs of such a join that are in no pane yet."""
+    """Pairs of such a join in no pane yet."""
     let_go: int = 0
-    """The rows that it let go of without a match since the last pane, as the watermark moved."""
+    """Unmatched rows dropped since the last pane, as the watermark moved."""
     new_since: float | None = None
-    """The watermark at which the first new row came (rules/panes.md#pane-timing)."""
+    """The watermark at the arrival of the first new row (rules/panes.md#pane-timing)."""
     waits_for_end: bool = False
     """Before the end a row was shown to an AfterWatermark or a Default (rules/triggers.md#when-a-window-is-asked)."""
     panes: int = 0
     panes_not_early: int = 0
     last: Pane | None = None
-    """The last pane of this window: in retracting mode the live one."""
+    """The last pane of this window; in retracting mode the live one."""
     inherited: list[Pane] = field(default_factory=list)
-    """Live panes of windows merged away, to be retracted with the next pane (WITH_NEXT_PANE).
+    """Live panes of merged windows, to be retracted with the next pane (WITH_NEXT_PANE).
 
     See rules/windows.md#retractions-of-merged-windows.
     """
@@ -123,13 +123,13 @@ class Live:
             if self.new_since is None:
                 self.new_since = watermark
             if removes(row):
-                self.remove(row)  # rules/stages.md#retractions-as-rows: R counts as a row, and takes an equal one away
+                self.remove(row)  # rules/stages.md#retractions-as-rows: R counts as a row, and removes an equal one
             else:
                 self.rows.append(landed)
 
     def remove(self, row: Row) -> None:
         for i, one in enumerate(self.rows):
-            # A pane from before an accumulation was there has null for it.
+            # A pane from before an accumulation was added has null for it.
             equal = all(same(one.values.get(name), value) for name, value in row.values.items())
             if one.time_us == row.time_us and one.input == row.input and equal:
                 del self.rows[i]
@@ -138,13 +138,13 @@ class Live:
 
 @dataclass
 class Key:
-    """A key, its live windows, and those whose trigger has finished, with the ids of their rows.
+    """A key, its live windows, and the finished ones, with the ids of their rows.
 
     Attributes:
-        remembered: the ids of its rows, each with the watermark at which it is forgotten (rules/output.md#duplicates-within).
-        put_in: how many rows came into the windows whose trigger has finished.
-        fallen: (end, start) of the latest window that fell out (rules/windows.md#retention).
-        latest_us: of its rows since it was last forgotten the latest event time (rules/windows.md#forget-after).
+        remembered: the ids of its rows, each with the watermark at which it expires (rules/output.md#duplicates-within).
+        put_in: number of rows in finished windows.
+        fallen: (end, start) of the latest evicted window (rules/windows.md#retention).
+        latest_us: the latest event time of its rows since it last expired (rules/windows.md#forget-after).
     """
 
     columns: Mapping[str, Any]
@@ -156,7 +156,7 @@ class Key:
     latest_us: int | None = None
 
     def has_lost(self, bounds: Bounds) -> bool:
-        """Whether the window, or one after it, fell out."""
+        """Whether the window, or a later one, was evicted."""
         return self.fallen is not None and bounds[::-1] <= self.fallen
 
     made: Made = field(default_factory=Made)
@@ -168,10 +168,10 @@ class Key:
 
 @dataclass
 class Follower:
-    """How the watermark of a source moves.
+    """The progress of a source's watermark.
 
-    rules/time.md#steps-and-clocks: it is what the script says, so Punctuated is not asked, nor is BoundedOutOfOrderness
-    but for idle_timeout.
+    rules/time.md#steps-and-clocks: the script sets it, so Punctuated does not apply, nor does BoundedOutOfOrderness except for
+    idle_timeout.
     """
 
     policy: Any
@@ -181,7 +181,7 @@ class Follower:
     risen_at_clock: int = 0
 
     def next(self, step: Step, clock: int) -> float:
-        """Where it is after a step; ``clock`` is that of the step before."""
+        """The watermark after a step; ``clock`` is that of the step before."""
         self.watermark = self._next(step, clock)
         return self.watermark
 
@@ -208,25 +208,25 @@ class Follower:
 
 
 def out_of_range(time_us: int) -> bool:
-    """Is it in none of the years 1 to 9999?"""
+    """Is it outside the years 1 to 9999?"""
     years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     return not moment_us(years[0]) <= time_us <= moment_us(years[1])
 
 
 def bounds_of_pane(pane: Pane) -> Bounds:
-    """The bounds of the window that a pane is in; of the global window those of all time that counts."""
+    """The bounds of a pane's window; for the global window those of all event times."""
     if pane.window is None or pane.window.start is None or pane.window.end is None:
         return 0, END_OF_TIME_US
     return moment_us(pane.window.start), moment_us(pane.window.end)
 
 
 def removes(row: Row) -> bool:
-    """Does it take an equal row away?"""
+    """Is it a retraction?"""
     return isinstance(row.values, Signed) and row.values.removes
 
 
 class Twin:
-    """A stage, and the twins of the stages whose panes it takes."""
+    """A stage, and the twins of its upstream stages."""
 
     def __init__(self, flow: Flow) -> None:
         options = said(flow)
@@ -242,11 +242,11 @@ class Twin:
         self.keys: dict[Any, Key] = {}
         self.bundles = 0
         self.added: dict[str, int] = {}
-        """Accumulations that a later run brought, and how many bundles had come before it (rules/running.md#restart)."""
+        """Accumulations added by a later run, with the number of bundles before them (rules/running.md#restart)."""
         self.is_changed = False
-        """This step is the first one of a run whose pipeline is another."""
+        """The first step of a run with another pipeline."""
         self.forgets_anew = False
-        """And keys are forgotten from now on."""
+        """Keys expire from now on."""
         self.out: list[Pane] = []
         self.takes = flow.takes
         self.names = [one.name if options.merges else None for one in flow.inputs]
@@ -263,7 +263,7 @@ class Twin:
         }
 
     def change(self, flow: Flow) -> None:
-        """The next run says other things of this stage (rules/running.md#restart)."""
+        """The next run has other options (rules/running.md#restart)."""
         then, self.options = self.options, said(flow)
         self.lateness = self.options.allowed_lateness.us
         self.is_changed = True
@@ -276,7 +276,7 @@ class Twin:
                 key.put_in = dict.fromkeys(key.put_in, 0)
             for window in key.in_order():
                 window.put_in = window.put_in if counted else 0
-                known = then.only_updated or then.retracts  # else nobody has kept what it held
+                known = then.only_updated or then.retracts  # otherwise the old values are not stored
                 window.last = with_nulls(more, window.last) if window.last and known else None
                 window.inherited = [with_nulls(more, pane) for pane in window.inherited]
                 if self.options.trigger != then.trigger:
@@ -289,7 +289,7 @@ class Twin:
     # stages before in one bundle, watermark, clock, rows of sources; each by itself.
 
     def step(self, step: Step) -> list[Pane]:
-        """What comes out in a step."""
+        """The output of a step."""
         seen = len(self.out)
         self.take_up_changes()
         panes = [
@@ -302,7 +302,7 @@ class Twin:
         if self.before:
             self.add_panes(panes)
             self.begin_part()
-        # The merged watermark is the least of the inputs'; that of a stage is the one it stands at.
+        # The merged watermark is the least of the inputs'; a stage forwards its own.
         own = [follower.next(step, self.clock) for follower in self.followers.values()]
         self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
         # rules/panes.md#pane-timing, rules/output.md#order-of-output: the clock and the rows are steps of their own, after the
@@ -317,14 +317,14 @@ class Twin:
         return Shown(self.options.having, self.options.derived).of(self.out[seen:])
 
     def take_up_changes(self) -> None:
-        """What a change does before anything comes."""
+        """The effects of a change before any input."""
 
     def begin_part(self) -> None:
-        """What has come so far is before all that follows."""
+        """The state so far precedes everything that follows."""
         self.watermark_before_step = self.watermark
 
     def progress(self, key: Key) -> float:
-        """How far what the windows of a key are cut of has come."""
+        """The progress that the windows of a key depend on."""
         return self.watermark
 
     def progress_before(self, key: Key) -> float:
@@ -341,13 +341,13 @@ class Twin:
         self.is_changed = self.forgets_anew = False
 
     def pass_ends(self, came: Sequence[Live]) -> None:
-        """What progress does to windows; those that got a row and were not asked are asked with it."""
+        """Progress of windows; those with a row that were not yet evaluated are included."""
         for key in self.keys.values():
             before, now = self.progress_before(key), self.progress(key)
             for window in key.in_order():
                 waits = before < window.end <= now and window.waits_for_end
                 if self.expired(key, window.bounds) or self.is_forgotten(key):
-                    # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
+                    # The last pane, whatever its trigger; a jump over end and expiry emits one.
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
                     continue
@@ -359,11 +359,11 @@ class Twin:
                 self.forget(key)
 
     def is_forgotten(self, key: Key) -> bool:
-        """Whether the watermark is so far past the latest row of a key (rules/windows.md#forget-after)."""
+        """Whether the watermark is far enough past the latest row of a key (rules/windows.md#forget-after)."""
         return self.watermark >= self.end_of(key)
 
     def end_of(self, key: Key) -> float:
-        """Where its window ends, if no further row comes."""
+        """The end of its window without further rows."""
         span = self.options.forget_after if self.window.is_all_of_time else None
         return float("inf") if span is None or key.latest_us is None else min(key.latest_us + span.us, END_OF_TIME_US)
 
@@ -376,7 +376,7 @@ class Twin:
         return row.time_us
 
     def lets_go(self, key: Key, window: Live) -> bool:
-        """Whether rows without a match are no longer kept: they are new now (rules/stages.md#each-pair-once)."""
+        """Whether unmatched rows are past retention: they become due (rules/stages.md#each-pair-once)."""
         alone = let_go(self, key, window)
         if alone:
             window.let_go += alone
@@ -399,7 +399,7 @@ class Twin:
         return self.progress(key) >= min(bounds[1] + self.lateness, END_OF_TIME_US)
 
     def kept(self) -> list[tuple[Key, Bounds, Live | None]]:
-        """The windows that it keeps, by key, end and start; None: its trigger has finished (rules/running.md#kept-windows)."""
+        """The stored windows, by key, end and start; None: finished (rules/running.md#kept-windows)."""
         found: list[tuple[Key, Bounds, Live | None]] = []
         for key in self.keys.values():
             found += [(key, bounds, live) for bounds, live in key.live.items()]
@@ -407,7 +407,7 @@ class Twin:
         return sorted(found, key=lambda one: one[1][::-1])
 
     def values_of(self, window: Live) -> dict[str, Any]:
-        """What a pane of it would hold now."""
+        """The value of a pane now."""
         once = once_of(self)
         return {
             name: pairs_due(self, once, window) if once else self.value_of(name, window.rows)
@@ -415,7 +415,7 @@ class Twin:
         }
 
     def value_of(self, name: str, rows: Sequence[Row]) -> Any:
-        """What an accumulation makes of the rows of a window; one that was added knows those that came since."""
+        """An accumulation of the rows of a window; an added one has only later rows."""
         seen = [row for row in rows if row.bundle > self.added.get(name, 0)]
         return value_of_inputs(self.options.accumulations[name], seen, self.takes, self.meets)
 
@@ -440,7 +440,7 @@ class Twin:
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
     def wanted(self, row: Mapping[str, Any], of_input: Any) -> bool:
-        """Does it take the row, by its own condition and that of the input? (rules/stages.md#conditions)."""
+        """Does it satisfy the stage's and the input's conditions? (rules/stages.md#conditions)."""
         return all(where is None or meaning(where)(row) for where in (self.options.where, of_input))
 
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
@@ -465,11 +465,11 @@ class Twin:
                 continue
             self.put(key, name, row, arrived, [bounds_of_pane(pane)] if self.inherits else None)
         for name, pairs in arrived.items():
-            # The engine and Spark do not say in which order a bundle's rows come: removals after what they remove.
+            # The order of rows in a bundle is undefined: retractions follow their rows.
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
     def key_of(self, values: Mapping[str, Any], keys: Sequence[str]) -> tuple[Key, Any]:
-        """The key of a row, and its name; the output calls the columns as the first input does."""
+        """The key of a row, and its name; the output has the column names of the first input."""
         own = [normal(values.get(column)) for column in keys]
         columns = dict(zip(self.options.keys, own, strict=True))
         name = tuple(map(repr, columns.values()))
@@ -483,7 +483,7 @@ class Twin:
         arrived: dict[Any, list[tuple[Bounds, Row]]],
         own: Sequence[Bounds] | None = None,
     ) -> None:
-        """Find a row's windows; ``own``: they are known."""
+        """Assign a row to windows; ``own``: already known."""
         if own is None and row.time_us != NO_TIME_US and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
@@ -519,7 +519,7 @@ class Twin:
             self.let_fall(key)
 
     def let_fall(self, key: Key) -> None:
-        """Of a key that got a row the latest windows are kept, within the budgets (rules/windows.md#retention)."""
+        """Apply retention to a key with new rows: its latest windows, within the budgets (rules/windows.md#retention)."""
         budget = self.options.retention
         if budget is None:
             return
@@ -542,7 +542,7 @@ class Twin:
             key.fallen = max([gone[0][::-1], *([key.fallen] if key.fallen else [])])
 
     def land(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Live]:
-        """Rows find their windows, which are shown them; gives those windows."""
+        """Assign rows to windows and show them to triggers; returns those windows."""
         once = self.options.deduplication
         if (
             once is not None and once.within is not None
@@ -551,14 +551,14 @@ class Twin:
         return self.put_into_windows(key, without_errors(self, key, pairs))
 
     def not_again(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> Sequence[tuple[Bounds, Row]]:
-        """Without the rows that came before, which are dropped."""
+        """Without duplicates, which are dropped."""
         for own, row, bounds, reason in self.came_again(key, pairs):
             self.drop(key, bounds, reason, row)
             pairs = [(other, one) for other, one in pairs if (other, one) != (own, row) or one is not row]
         return pairs
 
     def put_into_windows(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Live]:
-        """The same of rows with which nothing raises."""
+        """Without rows that cause errors."""
         once = self.options.deduplication
         if once is not None and once.within is None:
             pairs = self.not_again(key, pairs)
@@ -590,11 +590,11 @@ class Twin:
         return [key.live[bounds] for bounds in landed]
 
     def came_again(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Again]:
-        """Which rows their windows do not take, since they came before."""
+        """The duplicates, per window."""
         return came_again(self, key, pairs)
 
     def matched(self, key: Key, bounds: Bounds, rows: Sequence[Row]) -> list[Row]:
-        """The rows without removals that find nothing (rules/changelogs.md#unmatched-removals)."""
+        """Without retractions of missing rows (rules/changelogs.md#unmatched-removals)."""
         if not self.signed:
             return list(rows)
         held = key.live[bounds].rows if bounds in key.live else []
@@ -654,7 +654,7 @@ class Twin:
         return Now(*bounds, self.progress(key), self.clock, self.merging, lambda name: self.value_of(name, rows))
 
     def ask(self, key: Key, window: Live) -> None:
-        """One ask gives at most one firing (rules/triggers.md#when-a-window-is-asked)."""
+        """One evaluation gives at most one firing (rules/triggers.md#when-a-window-is-asked)."""
         now = self.now(key, window.bounds, window.rows)
         if not window.trigger.ready(now):
             return
@@ -679,8 +679,8 @@ class Twin:
             or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
         )
         if gives_pane and self.signed and not window.rows:
-            # rules/stages.md#retractions-as-rows: a pane of a window with no rows left is not emitted, its live pane is
-            # retracted all the same.
+            # rules/stages.md#retractions-as-rows: a pane of an empty window is not emitted, but its live pane is
+            # retracted.
             if options.retracts and window.last:
                 self.retract([window.last])
             window.last = None
@@ -696,11 +696,11 @@ class Twin:
                 is_last=is_last,
                 timestamp=self.timestamp(window),
             )
-            # rules/panes.md#only-updated-panes: left out, with its number and its retraction; not so the retractions of
-            # windows merged away.
+            # rules/panes.md#only-updated-panes: skipped, with its number and its retraction, but not the retractions of
+            # merged windows.
             left_out = options.only_updated and window.last is not None and same(window.last.values, pane.values)
             replaced = [window.last] if options.retracts and window.last and not left_out else []
-            # rules/windows.md#retractions-of-merged-windows: those of windows merged away first, then its own
+            # rules/windows.md#retractions-of-merged-windows: those of merged windows first, then its own
             self.retract(window.inherited)
             self.retract(replaced)
             window.inherited = []
@@ -734,7 +734,7 @@ class Twin:
         return self.replaced_time(window) if found == NO_TIME_US else moment(found)
 
     def replaced_time(self, window: Live) -> Any:
-        """Where there is no last microsecond: under a combiner the timestamp of the pane that is replaced."""
+        """Without a last microsecond: with a combiner the timestamp of the replaced pane."""
         combines = self.options.combiner is not bm.TimestampCombiner.END_OF_WINDOW
         return window.last.timestamp if combines and self.options.retracts and window.last else None
 
@@ -745,11 +745,11 @@ class Twin:
             self.give(attrs.evolve(pane, kind=PaneKind.RETRACTION))
 
     def give(self, pane: Pane, rows: Sequence[Row] = ()) -> None:
-        """A pane of these rows, or the retraction of one, comes out."""
+        """Emit a pane of these rows, or the retraction of one."""
         self.out.extend(self.rows_of(pane))
 
     def became(self, key: Key, bounds: Bounds, into: Bounds) -> None:
-        """A window was merged away, and its pane is retracted if that was to be."""
+        """A window was merged away; retract its pane, if so configured."""
 
     def rows_of(self, pane: Pane) -> list[Pane]:
         """A join's pane is a row for each pair, in any number; every other pane is one row (rules/stages.md#joins)."""
@@ -774,7 +774,7 @@ class Twin:
         self.out.append(pane)
 
     def as_dropped(self, row: Row) -> dict[str, Any]:
-        """Of a merge: a row for each input, of which one is there."""
+        """In a merge: a row for each input, one of which is present."""
         if not self.options.merges:
             return dict(row.values)
         return {str(name): dict(row.values) if name == row.input else None for name in self.names}
@@ -786,12 +786,12 @@ class Twin:
 
 
 def with_nulls(names: Iterable[str], pane: Pane) -> Pane:
-    """A pane that came out before there were these accumulations, as later ones read it."""
+    """A pane from before these accumulations were added, as seen by later ones."""
     return attrs.evolve(pane, values=pane.values | dict.fromkeys(names))
 
 
 def inherited(flow: Flow) -> bm.WindowOption:
-    """The windows of the panes that a stage takes."""
+    """The windows of the input panes."""
     one = flow.inputs[0]
     assert isinstance(one, Panes)
     return said(one.flow).window or inherited(one.flow)

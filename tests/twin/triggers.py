@@ -1,6 +1,6 @@
 """When a window fires, and when its trigger is finished (rules/triggers.md#triggers, #merging-triggers).
 
-A node is the state of one trigger of the tree in one window. What the text says of a trigger is in its class.
+A node is the state of one trigger of the tree in one window. The rules of a trigger are in its class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from beamish.triggers import Trigger, TriggerContext
 
 @dataclass(frozen=True)
 class Now:
-    """A window, and where the clocks stand. ``watermark`` is -inf before there is one.
+    """A window, with watermark and clock. ``watermark`` is -inf before there is one.
 
     ``value_of(name)`` is the value of an accumulation that a pane would have now.
     """
@@ -34,7 +34,7 @@ class Now:
 
 
 class Node:
-    """A trigger in a window that is new. By itself it is Always, and Never but for its answer."""
+    """A trigger in a new window. The base class behaves like Always or Never."""
 
     finished = False
     parts: Sequence[Node] = ()
@@ -43,7 +43,7 @@ class Node:
         self.trigger: Any = trigger
 
     def show(self, rows: int, now: Now) -> bool:
-        """Rows are shown to it. Gives whether they were shown to a trigger that waits for the window's end."""
+        """Show rows. Returns whether a trigger that waits for the window's end saw them."""
         return False
 
     def ready(self, now: Now) -> bool:
@@ -54,15 +54,15 @@ class Node:
         """It fires; is it finished?"""
 
     def merge(self, merged: Sequence[Any], now: Now) -> None:
-        """Windows became one; this node is new, or that of the part equal to the result."""
+        """Windows merge; this node is new, or that of the part equal to the result."""
 
     def clear(self) -> None:
-        """Forget what was counted and waited for."""
+        """Clear counts and timers."""
         for part in self.parts:
             part.clear()
 
     def reset(self) -> None:
-        """Start again, wholly."""
+        """Reset to the initial state."""
         self.clear()
         self.finished = False
         for part in self.parts:
@@ -120,7 +120,7 @@ class AfterCount(Node):
         self.finished = True
 
     def merge(self, merged: Sequence[AfterCount], now: Now) -> None:
-        # Fired in any part: fired; else counts add.
+        # Fired in any part: fired; otherwise counts are added.
         self.finished = any(part.finished for part in merged)
         self.count = sum(part.count for part in merged)
 
@@ -149,7 +149,7 @@ class AfterProcessingTime(Node):
     target: int | None = None
 
     def show(self, rows: int, now: Now) -> bool:
-        # A finished one has no target any more.
+        # A finished one has no target.
         if not self.finished and (self.target is None or self.trigger.since == "last"):
             self.target = now.clock + self.trigger.delay.us
             if self.trigger.aligned_to:  # rules/triggers.md#waits: the first such time after it
@@ -215,12 +215,13 @@ class AfterWatermark(Node):
             self.late.clear()  # rules/triggers.md#shown: not reached
 
     def merge(self, merged: Sequence[AfterWatermark], now: Now) -> None:
-        # Past the end only if every part is and the merged window is at its end, else back to waiting, late cleared.
+        # Past the end only if every part is and the merged window is at its end; otherwise back to waiting, late
+        # cleared.
         self.past_end = bool(merged) and all(part.past_end for part in merged) and now.at_end
         self.finished = self.past_end and self.trigger.late is None
         self.early.merge([part.early for part in merged], now)
         self.late.merge([part.late for part in merged], now)
-        # The rules do not say what becomes of early in a merge that stays past the end: it begins as new.
+        # The rules do not define early in a merge that stays past the end: it restarts.
         (self.early if self.past_end else self.late).reset()
 
     def reset(self) -> None:
@@ -280,7 +281,7 @@ class AfterAll(Composite):
 class AfterEach(Composite):
     @property
     def current(self) -> int:
-        """The number of the first part that is not finished; as many as there are parts if all are."""
+        """The index of the first unfinished part; the number of parts if all are finished."""
         return (*self.done, False).index(False)
 
     def show(self, rows: int, now: Now) -> bool:
@@ -359,7 +360,7 @@ class OrFinally(Node):
 
 
 class Own(Node):
-    """A user's own trigger."""
+    """A custom trigger."""
 
     def __init__(self, trigger: Trigger) -> None:
         super().__init__(trigger)

@@ -1,4 +1,4 @@
-"""Several windowings: each is what a pipeline of its own would give."""
+"""Several windowings: each equals a pipeline of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which windows a row is in, and which windows become one (rules/windows.md#windows, #calendar-windows)."""
+"""Assignment of rows to windows, and merging (rules/windows.md#windows, #calendar-windows)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_: str | None = None) -> list[Bounds]:
-    """The windows of a row, of an input of a merge."""
+    """The windows of a row of an input of a merge."""
     match option:
         case bm.Within():
-            # rules/stages.md#within: that of the row; of a row of ``of`` those of all rows that it may meet.
+            # rules/stages.md#within: the row's own window; for a row of ``of`` those of all its possible matches.
             back, on = (option.after.us, option.before.us) if input_ == option.of else (0, 0)
             period = option.before.us + option.after.us
             first, last = ((time_us + by) // period for by in (-back, on))
             return [(k * period, (k + 1) * period + option.after.us) for k in range(first, last + 1)]
         case bm.CountWindows():
-            # Of numbers, as sliding windows of times (rules/windows.md#windows-of-rows).
+            # By numbers, like sliding windows of times (rules/windows.md#windows-of-rows).
             period = option.period or option.size
             start = (time_us - option.offset) // period * period + option.offset
             windows = []
@@ -45,7 +45,7 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
             start = (time_us - option.offset.us) // option.size.us * option.size.us + option.offset.us
             return [(start, start + option.size.us)]
         case bm.SlidingWindows():
-            # Every window that holds the timestamp; a period larger than the size samples.
+            # Every window that contains the timestamp; a period above the size samples.
             start = (time_us - option.offset.us) // option.period.us * option.period.us + option.offset.us
             windows = []
             while time_us < start + option.size.us:
@@ -63,7 +63,7 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
 
 
 def groups(option: bm.WindowOption, windows: Sequence[Bounds]) -> list[tuple[list[Bounds], Bounds]]:
-    """Distinct, sorted windows of one key as (members, the window they become); one by itself is a group too."""
+    """Distinct, sorted windows of one key as (members, merged window); a single one is a group too."""
     if not isinstance(option, (bm.Sessions, bm.CountSessions)):
         found = [(list(members), result) for members, result in option.merge(windows)]
         grouped = {window for members, _ in found for window in members}
@@ -95,7 +95,7 @@ def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
 
 @cache
 def _boundary_us(option: bm.CalendarWindows, k: int) -> float:
-    """Boundary k is the local midnight of starting + k * n units (rules/windows.md#calendar-windows); infinite where no date is."""
+    """Boundary k is the local midnight of starting + k * n units (rules/windows.md#calendar-windows); infinite without a date."""
     try:
         return _local_boundary_us(option, k)
     except (OverflowError, ValueError):  # Python has no such date
@@ -115,12 +115,12 @@ def _local_boundary_us(option: bm.CalendarWindows, k: int) -> int:
 
 @cache
 def _midnight_us(day: date, timezone: str) -> int:
-    """The first instant at which the clocks of a time zone show the midnight or more."""
+    """The first instant at which a time zone's clocks show midnight or later."""
     zone = ZoneInfo(timezone)
     midnight = (day - EPOCH.date()) // US
 
     def shows(instant: int) -> bool:
-        # Before the second day there is, and after the last but one, clocks stay as they were set.
+        # Near the first and last dates clocks are constant.
         known = EPOCH + min(max(instant, EARLIEST_US + DAY_US), LATEST_US - DAY_US) * US
         return instant + (known.astimezone(zone).utcoffset() or timedelta()) // US >= midnight
 

@@ -28,7 +28,7 @@ from beamish.testing import TestStream
 SHARDS = 2
 Stores = list[Sequence[DictStore]]
 Types = Mapping[str, pa.DataType]
-"""Of columns, by name; the others have those that their values say."""
+"""The types of columns, by name; the others are inferred from their values."""
 BothTypes = tuple[Types, Types]
 """In the first run and in the second."""
 AS_THEY_COME: BothTypes = ({}, {})
@@ -87,7 +87,7 @@ def _cast(table: pa.Table, types: Types) -> pa.Table:
 def in_two_runs(
     then: bm.Pipeline, now: bm.Pipeline, script: TestStream, first: int, types: BothTypes = AS_THEY_COME
 ) -> tuple[list[Pane], list[Pane]]:
-    """What comes out of a script in two runs, the first of so many events."""
+    """The output of a script in two runs, the first with this many events."""
     both = [typed(script_rows(then.flow, script.events), of) for of in types]
     tables = {name: zip(*(rows.tables[name] for rows in both), strict=True) for name in both[0].tables}
     run, out = Run(then, both[0].schemas), ([], [])  # type: tuple[Run, tuple[list[Pane], list[Pane]]]
@@ -100,7 +100,7 @@ def in_two_runs(
 
 
 def carry_over(operator: Operator, stores: Sequence[DictStore]) -> list[DictStore]:
-    """The stores of a stage's shards, for an operator that goes on with them."""
+    """The stores of a stage's shards, for an operator that continues with them."""
     check_carries_over(operator, dict(enumerate(stores)))
     parts = [split(operator, store) for store in stores]
     return [put_together(operator, [part[to] for part in parts]) for to in range(operator.shards)]
@@ -115,7 +115,7 @@ def carried(
     *,
     types: BothTypes = AS_THEY_COME,
 ) -> tuple[list[Pane], list[Pane]]:
-    """What comes of a script whose first events run in some shards, and the others in others; ``now``: the pipeline of these."""
+    """The output of a script whose first events run with one number of shards, and the others with another; ``now``: the pipeline of the latter."""
     both = [typed(script_rows(pipeline.flow, script.events), of) for of in types]
     if not both[0].any:
         return [], []
@@ -146,7 +146,7 @@ def differences_after(  # noqa: PLR0917 - the parts of a row, in its order
     types: BothTypes = AS_THEY_COME,
     shards: int = SHARDS,
 ) -> list[Change]:
-    """What ``check_upgrade`` says of a checkpoint that the first run has left."""
+    """The answer of ``check_upgrade`` about the checkpoint of the first run."""
     rows, of_now = (typed(script_rows(then.flow, script.events), of) for of in types)
     tables = {name: iter(of) for name, of in rows.tables.items()}
     run = Run(then, rows.schemas)

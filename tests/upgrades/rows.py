@@ -27,11 +27,11 @@ class Row:
         change: in words; after a colon what happens, or why it is refused.
         then, now: the pipelines.
         script: what is run.
-        first: so many of its events in the first run.
-        after: what comes out in the second run, as ``carried.line`` writes it, sorted; None: it is refused.
+        first: the number of its events in the first run.
+        after: the output of the second run, as ``carried.line`` writes it, sorted; None: it is refused.
         refused: what for, as ``Change.what``; empty: it is not.
         says: words that stand in the refusal.
-        migrated: what comes out in the second run after ``bm.migrate``; None: that refuses it too.
+        migrated: the output of the second run after ``bm.migrate``; None: that refuses it too.
         shards: with how many shards the second run is to be.
         types: of columns in both runs.
         stands_for: the line of the table that it has in common with others; empty: it has its own.
@@ -77,7 +77,7 @@ SESSIONS = PLAIN.window(bm.Sessions(5))
 
 
 def script_of(a: Any, b: Any) -> TestStream:
-    """Of two keys."""
+    """Rows of two keys."""
     return (
         TestStream()
         .add(rows_of((1, a, 1), (2, b, 2)))
@@ -321,7 +321,7 @@ FALLING = (
     .advance_watermark_to(50)
 )
 FELL = ("1 20-30 n=1 s=4 ON_TIME", "1 30-40 n=1 s=32 ON_TIME")
-"""What comes where the windows of 0 to 20 fell out in the first run."""
+"""The output where the windows of 0 to 20 expired in the first run."""
 FALLS = (
     "1 0-10 n=2 s=9 LATE",
     "1 10-20 n=2 s=18 LATE",
@@ -519,7 +519,7 @@ def _suppressed() -> Iterator[Row]:
         "removed while it holds something: run once with a wait of zero before",
         PLAIN,
         "state",
-        "holds",
+        "has 2 buffered updates",
         then=SUPPRESSED,
     )
     yield refused(
@@ -586,7 +586,7 @@ def _chains() -> Iterator[Row]:
         for now_words, now in kinds.items():
             if then is not now:
                 change = f"{now_words} in place of {then_words}"
-                row = refused(part, change, now, "state", "forgotten", then=then)
+                row = refused(part, change, now, "state", "would be lost", then=then)
                 yield attrs.evolve(row, stands_for="a stage replaced by one of another kind")
 
 

@@ -1,4 +1,4 @@
-"""Every change between two runs either goes on right or is refused, with both values and what to do (docs/upgrading.md)."""
+"""Every change between two runs is either applied correctly or refused, with both values and the fix (docs/upgrading.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_RUNNER = ("stages", "inputs", "clock", "shards")
 
 
 @pytest.mark.parametrize("row", GOES_ON, ids=lambda row: row.change.partition(": ")[0])
-def test_what_may_change_goes_on(row):
+def test_compatible_changes_continue(row):
     _, second = in_two_runs(row.then, row.now, row.script, row.first, row.types)
     assert tuple(sorted(map(line, second))) == tuple(sorted(row.after))
     found = differences_after(row.then, row.now, row.script, row.first, row.types)
@@ -68,7 +68,7 @@ def test_a_description_in_lines_tells_the_same_changes(row, monkeypatch):
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.change.partition(": ")[0])
-def test_what_may_not_change_is_refused_with_both_values_and_what_to_do(row):
+def test_incompatible_changes_are_rejected_with_both_values_and_the_fix(row):
     every = differences_after(row.then, row.now, row.script, row.first, row.types, row.shards)
     found = [one for one in every if one.refused]
     assert row.refused in {one.what for one in found}
@@ -85,7 +85,7 @@ def test_what_may_not_change_is_refused_with_both_values_and_what_to_do(row):
 @pytest.mark.parametrize(
     "row", [row for row in REFUSED if row.refused not in ("stages", "inputs")], ids=lambda row: row.change
 )
-def test_what_is_carried_over_is_what_the_table_says(row):
+def test_migration_follows_the_table(row):
     if row.migrated is None:
         with pytest.raises(bm.StateError):
             carried(row.then, row.now, row.script, row.first, (2, 3), types=row.types)
@@ -95,7 +95,7 @@ def test_what_is_carried_over_is_what_the_table_says(row):
 
 
 @pytest.mark.parametrize("row", GOES_ON, ids=lambda row: row.change.partition(": ")[0])
-def test_what_may_change_may_change_as_it_is_carried_over(row):
+def test_compatible_changes_are_allowed_in_a_migration(row):
     _, second = carried(row.then, row.now, row.script, row.first, (2, 3), types=row.types)
     assert tuple(sorted(map(line, second))) == tuple(sorted(row.after))
 
@@ -134,7 +134,7 @@ def migrate_to_new(spark, checkpoint, pipeline):
         ((Session(), "folder", "pipeline"), bm.PipelineError, "must be the pipeline that is to go on"),
     ],
 )
-def test_what_is_given_is_looked_at_first(call, given, error, says):
+def test_arguments_are_checked_first(call, given, error, says):
     with pytest.raises(error, match=says):
         call(*given)
 
@@ -151,7 +151,7 @@ def test_a_location_is_a_uri(tmp_path):
         bm.migrate(ClassicSession(), tmp_path / "old", tmp_path / "new", PLAIN, location="/there")
 
 
-def test_an_upgrade_says_in_words_and_as_a_table_what_it_is():
+def test_an_upgrade_has_a_text_and_a_table():
     found = differences_after(PLAIN, PLAIN.discarding().allowed_lateness(30), ROWS[0].script, 3)
     upgrade = bm.Upgrade("folder", 7, found)
     assert not upgrade.ok

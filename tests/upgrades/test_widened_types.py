@@ -1,4 +1,4 @@
-"""A column's type may get wider between two runs: what comes out is what comes out of the wide column alone (docs/upgrading.md)."""
+"""A column's type may be widened between two runs: the output equals that of the wide column alone (docs/upgrading.md)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def typed(table, of):
 
 
 def run(pipeline, then, now, cut):
-    """What comes out, the columns of another type after so many events."""
+    """The output, with columns of another type after this many events."""
     tables = iter(script_rows(pipeline.flow, SCRIPT.events).tables[None])
     runs, out = Run(pipeline, {None: then}), []
     for number, event in enumerate(SCRIPT.events):
@@ -92,7 +92,7 @@ def run(pipeline, then, now, cut):
     [((pa.int32(), pa.int64()), (pa.int8(), pa.int64())), ((DECIMAL, WIDER), (DECIMAL, WIDER))],
     ids=["whole numbers", "decimals"],
 )
-def test_a_run_with_wider_columns_goes_on_as_if_they_had_always_been_wide(mode, key, value):
+def test_a_run_with_widened_columns_equals_wide_columns_from_the_start(mode, key, value):
     pipeline = PIPELINE.accumulation_mode(mode)
     then, now = (schema(pipeline, key[at], value[at]) for at in (0, 1))
     whole = run(pipeline, now, now, len(SCRIPT.events))
@@ -112,14 +112,14 @@ KEEPING = {
     "rows of the stream": _OF_ROWS.window(bm.CountWindows(3, 1, over="stream")),
     "rows retained": _OF_ROWS.window(bm.CountWindows(2, 1)).allowed_lateness(rows=9).retain(windows=1),
 }
-"""What keeps something beside the windows, or in them, by keys or other columns."""
+"""Pipelines with state beside the windows, or in them, by keys or other columns."""
 
 
 @pytest.mark.parametrize("pipeline", KEEPING.values(), ids=KEEPING)
 @pytest.mark.parametrize(
     ("then", "now"), [(pa.int32(), pa.int64()), (DECIMAL, WIDER)], ids=["whole numbers", "decimals"]
 )
-def test_what_is_kept_beside_windows_is_read_as_the_wider_type(pipeline, then, now):
+def test_state_besides_windows_is_read_as_the_wider_type(pipeline, then, now):
     then, now = (schema(pipeline, of, of) for of in (then, now))
     whole = run(pipeline, now, now, len(SCRIPT.events))
     assert whole
@@ -128,7 +128,7 @@ def test_what_is_kept_beside_windows_is_read_as_the_wider_type(pipeline, then, n
 
 
 @pytest.mark.parametrize("pipeline", [PIPELINE, *KEEPING.values()], ids=["windows", *KEEPING])
-def test_wider_columns_are_carried_over_to_other_shards(pipeline):
+def test_wider_columns_are_rescaled(pipeline):
     narrow, wide = (dict.fromkeys("kvw", type_) for type_ in (pa.int32(), pa.int64()))
     whole, both = (
         [*chain(*carried(pipeline, pipeline, SCRIPT, 3, (2, shards), types=(then, wide)))]
@@ -137,7 +137,7 @@ def test_wider_columns_are_carried_over_to_other_shards(pipeline):
     assert sorted(map(line, both)) == sorted(map(line, whole))
 
 
-def test_sessions_keep_what_they_took_back_and_gather_it():
+def test_sessions_keep_retractions_across_widening():
     pipeline = PIPELINE.window(bm.Sessions(3)).accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE)
     then, now = schema(pipeline, pa.int16(), pa.int32()), schema(pipeline, pa.int64(), pa.int64())
     whole = run(pipeline, now, now, len(SCRIPT.events))
@@ -158,7 +158,7 @@ def test_sessions_keep_what_they_took_back_and_gather_it():
     ],
     ids=["narrower key", "narrower", "another scale", "a fraction", "kept by bytes", "known again", "suppressed"],
 )
-def test_what_cannot_be_read_as_the_other_type_is_refused(pipeline, key, value):
+def test_incompatible_types_are_rejected(pipeline, key, value):
     then, now = (schema(pipeline, key[at], value[at]) for at in (0, 1))
     with pytest.raises(bm.StateError, match=r"written with (keys|accumulation|deduplication)"):
         run(pipeline, then, now, 3)
@@ -195,7 +195,7 @@ def test_columns_are_told_apart_also_beside_types_with_commas():
     assert _column("struct<ts: int64, s: string>", " ") == [None, "struct<ts: int64, s: string>"]
 
 
-def test_of_what_shards_noted_the_widest_columns_count_and_those_that_came_later():
+def test_the_widest_stored_schema_is_used():
     store = DictStore()
 
     def noted(**types):

@@ -1,4 +1,4 @@
-"""Changes in SQLite: what is found at a time, what is between times, and what is forgotten."""
+"""Changes in SQLite: lookups at a time, ranges of time, and expiry."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def test_the_next_change_and_the_last_of_all(store):
         (0, 99, [10, 20, 30]),
     ],
 )
-def test_between_two_times_are_what_is_valid_at_the_first_and_the_first_after_the_other(
-    store, since_us, until_us, times
-):
+def test_range_read_includes_version_valid_at_start(store, since_us, until_us, times):
     assert [at_us for _, at_us in store.between("a", since_us, until_us)] == times
 
 
@@ -76,7 +74,7 @@ def test_versions_of_all_keys_are_those_valid_within(store):
     assert store.versions(30, 99) == [other]
 
 
-def test_what_changes_of_a_time_have_ended_is_forgotten_and_deletes_are(store):
+def test_ended_changes_and_deletes_expire(store):
     store.forget(0, 20)
     assert left(store) == [("a", 10), ("a", 20), ("a", 30), ("b", 15)]
     store.forget(20, 21)
@@ -87,19 +85,19 @@ def test_what_changes_of_a_time_have_ended_is_forgotten_and_deletes_are(store):
     assert left(store) == [("b", 15)]
 
 
-def test_a_change_takes_the_place_of_one_of_its_key_and_time(store):
+def test_a_change_replaces_one_with_the_same_key_and_time(store):
     store.put(("a", 20, b"A", None))
     assert store.at("a", 20) == (None, 20, 30)
     assert len(left(store)) == 4
 
 
-def test_numbers_are_noted_by_name(store):
+def test_facts_are_stored_by_name(store):
     store.note(one=1, least=-(2**63))
     store.note(one=2)
     assert store.facts() == {"one": 2, "least": -(2**63)}
 
 
-def test_a_transaction_that_fails_has_written_nothing(store):
+def test_a_failed_transaction_writes_nothing(store):
     with pytest.raises(Error, match="no such table"):
         write_and_fail(store)
     assert store.last_us(-1) == 30
@@ -108,12 +106,12 @@ def test_a_transaction_that_fails_has_written_nothing(store):
     assert store.last_us(-1) == 40
 
 
-def test_a_transaction_that_sqlite_has_rolled_back_says_why(store):
+def test_a_transaction_rolled_back_by_sqlite_raises_the_cause(store):
     with pytest.raises(Error, match="no such table"):
         write_and_fail(store, first="ROLLBACK")
 
 
-def test_a_file_goes_to_one_store_at_a_time_and_stays_in_the_mode_it_was_made_in(tmp_path):
+def test_a_file_is_locked_and_keeps_its_journal_mode(tmp_path):
     first = ChangeStore(tmp_path / "store")
     first.put(("a", 1, None, b"1"))
     with pytest.raises(StateError, match="in use"):

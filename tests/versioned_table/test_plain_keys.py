@@ -18,7 +18,7 @@ from beamish.versioned_table.plain_keys import key_as_written, stored_key, writt
 
 BERLIN = ZoneInfo("Europe/Berlin")
 TENTH = "0.1000000000000000055511151231257827021181583404541015625"
-"""What the float 0.1 is."""
+"""The exact value of the float 0.1."""
 
 # Within a row all are equal; of two rows none are.
 EQUAL: list[list[Any]] = [
@@ -95,7 +95,7 @@ PLAIN = st.recursive(
 
 
 def of(key):
-    """What SQLite tells apart: class and value."""
+    """The distinctions that SQLite makes: class and value."""
     with sqlite3.connect(":memory:") as connection:
         return connection.execute("SELECT typeof(?1), ?1", (stored_key(key),)).fetchone()
 
@@ -119,14 +119,14 @@ def test_keys_are_stored_equal_exactly_if_they_are(stored):
 
 @given(PLAIN, PLAIN)
 @example(1.5, Decimal("1.5"))
-def test_drawn_keys_are_stored_equal_exactly_if_python_finds_them_equal(one, other):
+def test_drawn_keys_are_stored_equal_exactly_if_equal_in_python(one, other):
     if not holds_nan(one) and not holds_nan(other):
         assert (of(one) == of(other)) == (one == other)
 
 
 @given(PLAIN)
 @example(frozenset({1, (False, float("nan"))}))
-def test_a_key_comes_back_as_it_was_written(key):
+def test_a_key_is_returned_as_written(key):
     stored = stored_key(key)
     back = written_key(stored, key_as_written(key, stored))
     assert type(back) is type(key)

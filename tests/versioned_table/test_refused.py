@@ -61,13 +61,13 @@ REFUSED = [
     (
         "Version(None)",
         lambda: bm.Version(None, EPOCH, None),
-        ["Version(value=None)", "has a value", "get() gives None"],
+        ["Version(value=None)", "has a value", "get() returns None"],
     ),
 ]
 
 
 @cases(REFUSED, "call", "fragments")
-def test_what_a_table_cannot_take_is_refused_and_changes_nothing(call, fragments):
+def test_invalid_writes_to_a_table_change_nothing(call, fragments):
     refused(bm.OptionError, call, fragments)
     assert (TABLE.stream_time, TABLE.dropped, TABLE.to_arrow().num_rows) == (None, 0, 0)
 
@@ -78,11 +78,11 @@ def test_a_whole_table_before_oldest_is_refused():
         refused(
             bm.OptionError,
             lambda: table.to_arrow(39.5),
-            ["to_arrow(as_of=39.5)", "before oldest, 1970-01-01T00:00:40+00:00", "ask for that time or a later one"],
+            ["to_arrow(as_of=39.5)", "before oldest, 1970-01-01T00:00:40+00:00", "use that time or a later one"],
         )
 
 
-def test_a_table_that_takes_writes_later_than_it_remembers_is_refused():
+def test_a_table_with_more_lateness_than_history_is_rejected():
     refused(
         bm.PipelineError,
         lambda: bm.VersionedTable("1 minute", allowed_lateness="2 minutes"),

@@ -1,4 +1,4 @@
-"""bm.VersionedTable: what is valid when, what is forgotten, what a file keeps."""
+"""bm.VersionedTable: validity, expiry, and files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_worked_example(table):
 # Reads.
 
 
-def test_nothing_is_known_of_an_empty_table(table):
+def test_an_empty_table_has_no_versions(table):
     assert table.stream_time is None
     assert table.oldest is None
     assert table.get("EUR") is None
@@ -95,13 +95,13 @@ def test_a_read_is_exact_as_far_back_as_the_history_to_the_microsecond(table):
     assert table.get("EUR", at(19) - MICROSECOND) is None
 
 
-def test_before_oldest_a_latest_version_that_began_so_early_answers(table):
+def test_before_oldest_only_latest_versions_are_returned(table):
     table.load([("EUR", 1, 10), ("EUR", 2, 20), ("USD", 1, 1000)])
     assert plain(table.get("EUR", 20)) == (2, 20, None)
     assert table.get("EUR", at(20) - MICROSECOND) is None
 
 
-def test_a_latest_version_never_goes(table):
+def test_a_latest_version_never_expires(table):
     table.put("EUR", 1, 10)
     table.advance_to(10**9)
     assert plain(table.get("EUR")) == (1, 10, None)
@@ -121,7 +121,7 @@ def test_versions_are_those_valid_at_any_instant_of_both_bounds_included(table):
     assert values(table.versions("EUR", newest_first=True)) == [3, 2, 1]
 
 
-def test_versions_begin_at_oldest_and_before_it_are_what_get_gives(table):
+def test_versions_begin_at_oldest_and_earlier_ones_agree_with_get(table):
     table.load([("USD", 1, 5), ("GBP", 1, 9), ("EUR", 1, 10), ("GBP", None, 11), ("EUR", 2, 20), ("EUR", 3, 121)])
     assert table.oldest == at(21)
     assert values(table.versions("EUR", since=12)) == [2, 3]
@@ -131,7 +131,7 @@ def test_versions_begin_at_oldest_and_before_it_are_what_get_gives(table):
     assert values(table.versions("GBP", 10, 10)) == []
 
 
-def test_a_latest_version_that_is_not_past_answers_of_times_before_oldest_not(table):
+def test_a_latest_version_is_not_returned_before_its_start(table):
     table.load([("EUR", 1, 10), ("EUR", 2, 200)])
     assert table.get("EUR", 15) is None
     assert table.versions("EUR", until=15) == []
@@ -140,7 +140,7 @@ def test_a_latest_version_that_is_not_past_answers_of_times_before_oldest_not(ta
 # Writes.
 
 
-def test_a_write_takes_the_place_of_one_of_the_same_key_and_time(table):
+def test_a_write_replaces_one_with_the_same_key_and_time(table):
     table.load([("EUR", 1, 10), ("EUR", 2, 10)])
     assert values(table.versions("EUR")) == [2]
     assert plain(table.delete("EUR", 10)) == (2, 10, None)
@@ -178,7 +178,7 @@ def test_a_delete_that_is_refused_gives_nothing_though_a_read_does():
         assert table.get("EUR", 35).value == 1
 
 
-def test_a_delete_of_what_is_not_there_moves_time_and_outlives_writes_before_it(table):
+def test_a_delete_of_a_missing_key_advances_time_and_outlives_earlier_writes(table):
     assert table.delete("EUR", 200) is None
     assert table.stream_time == at(200)
     assert table.put("EUR", 1, 99) is None
@@ -193,7 +193,7 @@ def test_null_empty_and_0_within_values_are_values(table):
         assert type(table.get("x").value) is type(value)
 
 
-def test_values_go_in_and_come_out_as_copies(table):
+def test_values_are_copied_in_and_out(table):
     value = {"rates": [1, 2], "at": datetime(2024, 1, 1, tzinfo=UTC)}
     table.put("EUR", value, 10)
     value["rates"].append(3)
@@ -234,7 +234,7 @@ def test_advancing_moves_time_and_never_back(table):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10_000])
-def test_load_replays_in_order_and_says_how_many_were_refused(table, monkeypatch, chunk):
+def test_load_replays_in_order_and_returns_the_number_of_refused_changes(table, monkeypatch, chunk):
     monkeypatch.setattr(versioned_table, "_CHUNK", chunk)
     changes = [("EUR", 1, 10), ("EUR", 2, 10), ("USD", 1, 200), ("EUR", 3, 99), ("EUR", 4, 100), ("USD", None, 150)]
     assert table.load(iter(changes)) == 1
@@ -257,14 +257,14 @@ def test_load_writes_all_or_nothing(table, monkeypatch, chunk):
     assert values(table.versions("EUR")) == [1, 2, 3]
 
 
-# What is forgotten.
+# Expiry.
 
 
 def rows(table):
     return table._store._connection.execute("SELECT key, at_us / 1000000 FROM changes ORDER BY key, at_us").fetchall()
 
 
-def test_what_ended_before_oldest_is_forgotten_a_segment_at_a_time():
+def test_versions_that_ended_before_oldest_expire_by_segments():
     with bm.VersionedTable(100, segment=10) as table:
         table.load([("EUR", 1, 5), ("EUR", 2, 15), ("EUR", 3, 25), ("GBP", 1, 7), ("GBP", None, 12), ("USD", 1, 119)])
         assert len(rows(table)) == 6
@@ -276,7 +276,7 @@ def test_what_ended_before_oldest_is_forgotten_a_segment_at_a_time():
         assert rows(table) == [("EUR", 25), ("USD", 119), ("USD", 135)]
 
 
-def test_what_is_forgotten_is_forgotten_by_puts_deletes_and_loads_alike():
+def test_puts_deletes_and_loads_expire_alike():
     for move in (
         lambda table: table.put("USD", 1, 500),
         lambda table: table.delete("USD", 500),
@@ -317,7 +317,7 @@ def test_a_segment_is_as_long_as_the_history_has_it(history, segment):
 # The whole table.
 
 
-def test_a_whole_table_is_what_is_valid_from_oldest_on_or_at_a_time(table):
+def test_a_whole_table_has_the_versions_valid_since_oldest_or_at_a_time(table):
     table.load([("USD", 1, 5), ("GBP", 1, 5), ("EUR", 1, 10), ("EUR", 2, 20), ("GBP", None, 30), ("EUR", 3, 130)])
     whole = table.to_arrow()
     assert whole.schema.field("valid_from").type == whole.schema.field("valid_to").type == pa.timestamp("us", "UTC")
@@ -363,7 +363,7 @@ def test_a_key_is_as_it_was_written_with_the_version(table):
         (["a", "b"], [1, 2**70], ["'value'", "of one type"]),
     ],
 )
-def test_types_that_are_no_column_are_refused(table, keys, values, fragments):
+def test_values_without_a_common_type_are_rejected(table, keys, values, fragments):
     table.load([(key, value, 10) for key, value in zip(keys, values, strict=True)])
     with pytest.raises(bm.ColumnError) as refused:
         table.to_arrow()
@@ -379,7 +379,7 @@ def test_a_topic_keeps_all_changes_for_the_history_and_a_day(history, lag_ms):
     assert bm.VersionedTable(history).topic_config() == settings
 
 
-# What is logged.
+# Logging.
 
 
 def test_the_first_read_before_oldest_without_an_answer_is_logged(table, caplog):
@@ -405,7 +405,7 @@ def test_versions_before_oldest_without_an_answer_are_logged_once_a_table(caplog
     assert len(caplog.records) == 2
 
 
-# What is closed.
+# Closing.
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_a_call_after_close_is_refused(call):
     table.put("EUR", 1, 10)
     table.close()
     table.close()
-    with pytest.raises(bm.ClosedError, match=r"VersionedTable\('100 seconds'\) is closed: .*open it anew"):
+    with pytest.raises(bm.ClosedError, match=r"VersionedTable\('100 seconds'\) is closed; open it again"):
         call(table)
     with ThreadPoolExecutor(1) as other, pytest.raises(bm.ClosedError):
         other.submit(table.get, "EUR").result(timeout=60)
@@ -449,7 +449,7 @@ def reopened(path, history=100, **options):
     return bm.VersionedTable(history, path=path, **options)
 
 
-def test_a_file_goes_on_where_it_was_closed(path):
+def test_a_reopened_file_continues(path):
     with reopened(path) as table:
         table.load([("EUR", 1, 10), ("EUR", 2, 20)])
         table.advance_to(50)
@@ -506,7 +506,7 @@ def test_a_file_of_something_else_is_refused_and_not_changed(path):
         other.execute("CREATE TABLE changes (x)")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(bm.StateError, match="of something else"):
+    with pytest.raises(bm.StateError, match="another SQLite database"):
         reopened(path)
     assert path.read_bytes() == before
 
@@ -520,14 +520,14 @@ def test_a_file_of_another_format_is_refused(path):
         reopened(path)
 
 
-def test_what_is_no_database_is_refused(path):
+def test_a_file_that_is_not_a_database_is_rejected(path):
     path.write_text("EUR,1.08\n" * 1000)
-    with pytest.raises(bm.StateError, match="no versioned table; give another path"):
+    with pytest.raises(bm.StateError, match="not a versioned table; give another path"):
         reopened(path)
 
 
-def test_a_file_that_cannot_be_is_refused(tmp_path):
-    with pytest.raises(bm.StateError, match=r"cannot be opened.*folder must be there"):
+def test_an_invalid_path_is_rejected(tmp_path):
+    with pytest.raises(bm.StateError, match=r"cannot be opened.*folder must exist"):
         reopened(tmp_path / "nowhere" / "table")
     with pytest.raises(bm.StateError, match="cannot be opened"):
         reopened(tmp_path)
@@ -541,11 +541,11 @@ def test_an_empty_file_becomes_a_table(path):
         assert table.get("EUR").value == 1
 
 
-def test_what_sqlite_refuses_is_a_state_error_and_the_table_goes_on(path):
+def test_sqlite_errors_become_state_errors(path):
     with reopened(path, segment=1) as table:
         table.put("EUR", 1, 10)
         table._store._execute("CREATE TRIGGER no BEFORE INSERT ON facts BEGIN SELECT raise(ABORT, 'disk full'); END")
-        with pytest.raises(bm.StateError, match="disk full; nothing of this call was written"):
+        with pytest.raises(bm.StateError, match="disk full; this call wrote nothing"):
             table.put("EUR", 2, 500)
         assert (table.stream_time, values(table.versions("EUR"))) == (at(10), [1])
         with pytest.raises(bm.StateError, match="disk full"):
@@ -569,7 +569,7 @@ for i in itertools.count():
 """
 
 
-def test_a_process_that_is_killed_loses_nothing_that_was_answered(path):
+def test_a_killed_process_loses_no_completed_write(path):
     with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True) as writer:
         for _ in range(300):
             assert writer.stdout.readline()

@@ -1,6 +1,6 @@
-"""A versioned table that forgets nothing: the rules of ``bm.VersionedTable`` read one by one, over a dict of changes.
+"""A versioned table without expiry: the rules of ``bm.VersionedTable`` one by one, over a dict of changes.
 
-Times are microseconds. ``stream`` is the stream time; ``floor`` what a file that was opened anew no longer knows.
+Times are microseconds. ``stream`` is the stream time; ``floor`` the time before which a reopened file has expired.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Found = tuple[Any, int, int | None]
 
 @dataclass
 class TableTwin:
-    """All changes that were taken, by key and time; None is a delete."""
+    """All accepted changes, by key and time; None is a delete."""
 
     history: int
     lateness: int
@@ -38,7 +38,7 @@ class TableTwin:
         return least if self.floor is None else max(least, self.floor)
 
     def of(self, key: Any) -> list[Found]:
-        """The key's changes by time, each with where it ends."""
+        """The key's changes by time, each with its end."""
         times = sorted(self.changes.get(key, {}))
         return [(self.changes[key][at], at, to) for at, to in zip_longest(times, times[1:])]
 
@@ -79,7 +79,7 @@ class TableTwin:
         return next((found for found in self.between(key, at, at)), None)
 
     def between(self, key: Any, since: int, until: int | None) -> list[Found]:
-        """What is valid at any instant of [since, until], as if nothing were past the history."""
+        """Versions valid at any instant of [since, until], ignoring the history."""
         return [
             (value, begin, end)
             for value, begin, end in self.of(key)

@@ -1,6 +1,6 @@
-"""Queries that go on from the checkpoints of another version of Spark or Python: ``python -m tests.versions.go_on FOLDER PART``.
+"""Queries that continue from the checkpoints of another version of Spark or Python: ``python -m tests.versions.go_on FOLDER PART``.
 
-tools/versions.py runs one part per version, all in one folder, and all parts by one version in another; what comes out must be equal.
+tools/versions.py runs one part per version, all in one folder, and all parts by one version in another; the outputs must be equal.
 """
 
 import json

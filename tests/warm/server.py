@@ -38,7 +38,7 @@ RUN = [
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.streaming.transform_with_state_driver_worker",
 ]
-"""What Spark runs: imported for what it imports itself, and loaded anew where it is run."""
+"""Modules that Spark runs: imported for their own imports, and reloaded where they run."""
 
 
 def can_serve():
@@ -122,14 +122,14 @@ def answer(client, selector, code):
 
 
 def run(arguments, environment, folder, files):
-    """What ``python ARGUMENTS`` would do in a process of its own."""
+    """Do the same as ``python ARGUMENTS`` in a separate process."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    # PySpark is imported already, and not from the archive that Spark gives: compiled there anew in each process
+    # PySpark is imported already, and not from the archive that Spark gives: recompiled there in each process
     paths = [
         path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if not path.endswith((".zip", ".jar"))
     ]

@@ -1,4 +1,4 @@
-"""What a query has done, from its progress: totals, lines, a live view, Prometheus' text (docs/sinks.md#metrics)."""
+"""Metrics of a query, from its progress: totals, lines, a live view, Prometheus text (docs/sinks.md#metrics)."""
 
 import builtins
 import io
@@ -69,7 +69,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(module, "_POLL_SECONDS", 0)
 
 
-def test_counts_add_up_and_gauges_are_of_what_each_shard_told_last():
+def test_counts_add_up_and_gauges_use_each_shards_last_value():
     totals = Totals()
     for one in BATCHES:
         totals.add(BatchCounts.read(one, "beamish"))
@@ -99,7 +99,7 @@ def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):
     assert last == LINE
 
 
-def test_of_a_query_that_is_not_observed_progress_says_so_and_counts_nothing(capsys, monkeypatch):
+def test_progress_of_an_unobserved_query_counts_nothing(capsys, monkeypatch):
     monkeypatch.setattr(module, "_console", lambda: None)
     bm.progress(Query(), name="another", every=9)
     last = capsys.readouterr().out.splitlines()[-1]
@@ -160,7 +160,7 @@ def test_prometheus_text_has_the_fields_names(tmp_path):
     ("call", "message"),
     [
         (lambda: bm.progress(Query(), every=0), "every=0"),
-        (bm.Listener, r"Listener\(port=None, path=None\): say a port"),
+        (bm.Listener, r"Listener\(port=None, path=None\): give a port"),
         (lambda: bm.Listener(port=cast("Any", "9095")), "port='9095'"),
         (lambda: bm.observe(cast("Any", None), ""), "name=''"),
     ],

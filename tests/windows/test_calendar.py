@@ -26,7 +26,7 @@ def test_a_day_begins_with_the_first_instant_at_or_after_its_midnight(timezone, 
     assert list(option.assign(at_us)) == [(start_us, int(ends[2]))]
 
 
-def test_calendar_windows_are_printed_as_they_are_written():
+def test_calendar_windows_repr_is_their_call():
     assert repr(bm.CalendarWindows(days=2)).endswith(
         "days=2, weeks=None, months=None, years=None, timezone='UTC', starting=None)"
     )
@@ -34,5 +34,5 @@ def test_calendar_windows_are_printed_as_they_are_written():
 
 
 @pytest.mark.parametrize(("unit", "days"), [("days", 3), ("weeks", 21), ("months", 84), ("years", 1095)])
-def test_the_period_that_state_is_cut_by_is_about_a_window_long(unit, days):
+def test_the_segment_period_is_about_a_window_long(unit, days):
     assert bm.CalendarWindows(**{unit: 3}).period_us == days * 86_400_000_000

@@ -26,7 +26,7 @@ class Opaque(bm.WindowOption):
         self.held = object()
 
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("fixed size 0", lambda: bm.FixedWindows(0), ["FixedWindows(size)=0", "above 0"]),
     ("fixed size negative", lambda: bm.FixedWindows("-1 minute"), ["'-1 minute'", "above 0"]),
@@ -56,7 +56,7 @@ AT_ONCE = [
     ("zone offset", lambda: bm.CalendarWindows(days=1, timezone=3), ["timezone=3", "IANA"]),
     ("bad start", lambda: bm.CalendarWindows(days=1, starting="spring"), ["'spring'", "'2024-01-01'"]),
     ("window text", lambda: START.window("1 minute"), ["'1 minute'", "FixedWindows"]),
-    ("window of an object", lambda: START.window(Opaque()), ["window(option)=Opaque(", "does not say what", "attrs"]),
+    ("window of an object", lambda: START.window(Opaque()), ["window(option)=Opaque(", "has no identity", "attrs"]),
     (
         "window that never says",
         lambda: START.window(NoAssign()),
@@ -65,12 +65,12 @@ AT_ONCE = [
     (
         "window of one column, not several",
         lambda: START.window(OfColumns("gap")),
-        ["window(option)=OfColumns(", "OfColumns.columns is 'gap'", "tuple of names", "columns = ('gap',)"],
+        ["window(option)=OfColumns(", "OfColumns.columns is 'gap'", "tuple of column names", "columns = ('gap',)"],
     ),
     (
         "windowing of no names",
         lambda: START.window({"a": OfColumns((3,))}),
-        ["'a'=OfColumns(", "columns is (3,)", "tuple of names", "columns = ('gap',)"],
+        ["'a'=OfColumns(", "columns is (3,)", "tuple of column names", "columns = ('gap',)"],
     ),
     ("windowing that never says", lambda: START.window({"a": NoAssign()}), ["'a'=NoAssign()", "assign(self,"]),
     ("a class of windows", lambda: START.window(bm.Sessions), ["window(option)=Sessions:", "write Sessions(...)"]),
@@ -78,5 +78,5 @@ AT_ONCE = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)

@@ -1,4 +1,4 @@
-"""What window options say of themselves."""
+"""Descriptions of window options."""
 
 import pytest
 

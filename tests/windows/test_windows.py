@@ -1,4 +1,4 @@
-"""What window options say of one row they say of columns; what is no windowing is refused."""
+"""Window options assign columns as they assign single rows; invalid windowings are refused."""
 
 import numpy as np
 import pytest
@@ -65,6 +65,6 @@ def test_windowings_are_window_options_by_name():
         {"both": Windowings({"ten": bm.FixedWindows(10)})},
     ],
 )
-def test_what_is_no_window_option_by_name_is_refused(options):
+def test_invalid_windowings_are_rejected(options):
     with pytest.raises(OptionError, match=r"^Windowings"):
         Windowings(options)

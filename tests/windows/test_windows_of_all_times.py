@@ -115,7 +115,7 @@ class TwoWindows(WindowOption):
 
 
 class OddTimes(bm.FixedWindows):
-    """Says anew which windows a row is in."""
+    """A reimplementation of the assignment of rows to windows."""
 
     def assign_columns(self, timestamps_us, *columns):
         row, start, end = super().assign_columns(timestamps_us)
@@ -137,7 +137,7 @@ class BySize(bm.FixedWindows):
     """Only another name."""
 
 
-def test_an_option_that_does_not_say_slices_is_not_preaggregated():
+def test_an_option_without_slices_is_not_preaggregated():
     assert [option.preaggregates for option in (TwoWindows(), OddTimes(10), NoSlices(10), bm.Sessions(10))] == [
         False
     ] * 4

@@ -1,10 +1,10 @@
-"""Kill queries with SIGKILL at drawn moments and start them again: does the same come out as of queries that were never killed?
+"""Kill queries with SIGKILL at random moments and restart them: is the output the same as without kills?
 
     python -m tools.drill [--budget 600] [--seed N] [--kills N] [--together 4] [--only "sessions"] [--keep FOLDER]
 
 In rounds: rows are drawn, a few pipelines of those in pipelines.py (all in their turn), for each a sink and a source. They run once in
 a process that is left alone, and once in processes that are killed, at moments (moments.py) of one of them, until all rows came. What
-came out is compared row by row. Every row of the table at the end is a pipeline or a moment. Ends with 1 if a query failed that was not
+is emitted is compared row by row. Every row of the table at the end is a pipeline or a moment. Ends with 1 if a query failed that was not
 killed, came to a standstill, or gave anything else.
 
 --seed repeats what is drawn; when exactly a process dies depends on the machine too.
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def main() -> int:
-    """Drill until the budget is over, and print what came of it."""
+    """Drill until the budget is used up, and print the result."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument(
         "--budget", type=float, default=600, help="seconds; a round that was begun is brought to its end"

@@ -1,4 +1,4 @@
-"""Java's archive of the classes that a query loads, with which each start of one takes half of the processor's time."""
+"""A class data archive for Java: half of a query's start-up time is spent on loading classes."""
 
 from __future__ import annotations
 

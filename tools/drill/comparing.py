@@ -1,4 +1,4 @@
-"""What came out of a query that was killed, beside what came out of the same one that was left alone."""
+"""Compare the output of a killed query with that of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compare(alone: Query, killed: Query, report: Report, *, in_order: bool) -> N
         alone: the one that was left alone.
         killed: the other.
         report: what is counted.
-        in_order: whether keys of a shard come out in one order, as they need not with several executors.
+        in_order: whether keys of a shard have a fixed order; not with several executors.
     """
     rows, of_alone = _came(killed), _came(alone)
     report.compared[killed.title] += 1
@@ -47,14 +47,14 @@ def compare(alone: Query, killed: Query, report: Report, *, in_order: bool) -> N
 
 
 def _lasting(name: str, rows: list[dict[str, Any]], *, in_order: bool) -> list[dict[str, Any]]:
-    """Of what came out what every run with the same batches gives."""
+    """The part of the output that is the same in every run with the same batches."""
     if DRILLED[name].by_clock:
         return lasting(rows)
     return rows if in_order else _ranked(rows)
 
 
 def _differences(what: str, whole: Sequence[Any], came: Sequence[Any]) -> list[str]:
-    """Lines about rows that are missing, and others that came."""
+    """Lines about missing and unexpected rows."""
     missing, more = (Counter(map(repr, rows)) for rows in (whole, came))
     both = missing & more
     missing, more = missing - both, more - both
@@ -68,12 +68,12 @@ def _differences(what: str, whole: Sequence[Any], came: Sequence[Any]) -> list[s
 
 
 def _came(query: Query) -> list[dict[str, Any]]:
-    """The rows that came out of a query."""
+    """The output rows of a query."""
     return [_plain(row) for row in ds.dataset(_files(query), format="parquet").to_table().to_pylist()]
 
 
 def _plain(value: Any) -> Any:
-    """A value with its times as text, however a file holds them."""
+    """A value with its times as text in one format."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -94,12 +94,12 @@ def _ranked(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _bare(rows: Sequence[dict[str, Any]]) -> list[Any]:
-    """Rows without the numbers that the order of a shard's rows gives."""
+    """Rows without numbers that depend on the order within a shard."""
     return [_plain({**row, "pane": {**row["pane"], "sequence": None}} if row.get("pane") else row) for row in rows]
 
 
 def _files(query: Query) -> list[str]:
-    """The files of what came out: those that the sink has noted."""
+    """The output files, as recorded by the sink."""
     if query.sink == "batches":
         return [str(path) for path in sorted(query.out.glob("[0-9]*")) if pq.read_metadata(path).num_rows]
     logs = (query.out / "_spark_metadata").glob("[0-9]*")

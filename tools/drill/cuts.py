@@ -1,4 +1,4 @@
-"""How a query's rows were cut into batches, and at which watermarks these ran: as its checkpoint notes it."""
+"""The batches of a query, with their rows and watermarks, from its checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Batch:
 
 
 def moving(batches: Sequence[Batch]) -> list[Batch]:
-    """Those that bring rows, or run at another watermark than the one before."""
+    """Batches with rows, or with another watermark than the one before."""
     found: list[Batch] = []
     for batch in batches:
         if any(batch.chunks) or not found or batch.watermark_ms != found[-1].watermark_ms:
@@ -61,7 +61,7 @@ def cuts(query: Query) -> list[Batch]:
 
 
 def _files(path: Path) -> Iterator[int]:
-    """The chunks whose files Spark's source of files noted for a batch."""
+    """The chunks whose files Spark's file source recorded for a batch."""
     compact = path.with_name(f"{path.name}.compact")
     for line in (path if path.exists() else compact).read_text().splitlines()[1:]:
         entry = json.loads(line)

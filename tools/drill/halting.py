@@ -1,6 +1,6 @@
-"""A query's own code comes to a halt where the drill wants it to be killed.
+"""Halts a query's own code where the drill wants to kill it.
 
-The drill writes the place into the file ``halt`` of the folder that BEAMISH_DRILL names; who comes by it makes the file ``halted``, and waits.
+The drill writes the position to the file ``halt`` in the folder BEAMISH_DRILL; code that reaches it creates the file ``halted``, and waits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """Where the drill and its queries meet."""
+    """The folder shared by the drill and its queries."""
     return Path(os.environ["BEAMISH_DRILL"])
 
 
@@ -35,18 +35,18 @@ def halt(query: str, moment: str, number: int | None = None) -> None:
 
 
 def say_halt(query: str, moment: str, number: int) -> None:
-    """Have a query come to a halt."""
+    """Halt a query."""
     written = folder() / "halt.new"
     written.write_text(json.dumps({"query": query, "moment": moment, "number": number}))
     written.rename(folder() / "halt")
 
 
 def forget_halt() -> None:
-    """Have none come to a halt."""
+    """Cancel the halt."""
     for name in ("halt", "halted"):
         (folder() / name).unlink(missing_ok=True)
 
 
 def is_halted() -> bool:
-    """Whether one has."""
+    """Whether a query has halted."""
     return (folder() / "halted").exists()

@@ -1,4 +1,4 @@
-"""The life of one process with queries: from its start until it is killed, or until its queries are done."""
+"""The life of one process with queries: from its start until it is killed, or its queries are done."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Life:
         return bool(self.killed_at)
 
     def _look(self) -> bool:
-        """Whether a query has noted something since the last look."""
+        """Whether a query has progressed since the last check."""
         noted = {query: (query.last("offsets"), query.last("commits")) for query in self.queries}
         if noted == self._noted:
             return False
@@ -146,7 +146,7 @@ class Life:
         return not first
 
     def _verdict(self, code: int) -> str:
-        """What it means that it ended of itself."""
+        """The meaning of its exit."""
         if code == 0 or self.parts_killed:
             return ""
         if _NOT_EMPTY in self._tail() and self.how.verifies:

@@ -1,4 +1,4 @@
-"""When a query is killed: moments of a batch, and how the drill knows that one has come."""
+"""The moments at which a query is killed, and their detection."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ PARTS = {
     "source's process": "the process that runs a source's Python",
     "executor": "an executor of a cluster",
 }
-"""What is killed of a query while the rest of it lives."""
+"""The part of a query to kill while the rest lives."""
 MOMENTS = {**HALTS, **{moment: what for moment, (_, what) in FILES.items()}, **DRAWN, **PARTS}
 
 
 @attrs.frozen
 class Aim:
-    """What is to be killed when.
+    """A planned kill.
 
     Attributes:
         query: at whose moment.
@@ -64,11 +64,11 @@ class Aim:
             say_halt(self.query.name, self.moment, self.batch)
 
     def is_past(self) -> bool:
-        """Whether the moment cannot come any more."""
+        """Whether the moment can no longer occur."""
         return self.query.is_done or self.query.last("commits") > self.batch
 
     def waiting(self) -> Callable[[], bool]:
-        """Whether the moment has come, to be asked again and again from now on."""
+        """Whether the moment has occurred; polled."""
         since = self._since()
         noted = False
 
@@ -101,7 +101,7 @@ class Aim:
 
 
 def aim(chance: random.Random, queries: Sequence[Query], how: How) -> Aim | None:
-    """Draw one, at the batch that a query is at or the one after; None: none of the moments is one of this query."""
+    """Draw a moment, in the current batch of a query or the next; None: none of the moments applies."""
     query = chance.choice(queries)
     possible = moments(query, how)
     if not possible:
@@ -112,7 +112,7 @@ def aim(chance: random.Random, queries: Sequence[Query], how: How) -> Aim | None
 
 
 def moments(query: Query, how: How) -> list[str]:
-    """Those that a query has."""
+    """The moments of a query."""
     never = {
         "plan": query.source == "files",
         "read": query.source == "files",

@@ -1,4 +1,4 @@
-"""What is drilled: a pipeline of each kind of stage, the rows that it gets, and what is promised of what comes out."""
+"""The drilled pipelines, one of each kind of stage, their rows, and their guarantees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.drill.halting import halt
 
 SIDES = ("a", "b")
 _CLOSING = 2
-"""Chunks whose rows are far ahead: behind the first all is due, and the second has it come out."""
+"""Chunks whose rows are far ahead: after the first everything is due, and the second emits it."""
 
 
 def _function(name: str, this: int, other: int) -> int:
@@ -28,7 +28,7 @@ def _function(name: str, this: int, other: int) -> int:
 
 
 def _greatest(this: int, other: int) -> int:
-    """A user's function, which the drill can bring to a halt."""
+    """A user function that the drill can halt."""
     return _function("a user's function", this, other)
 
 
@@ -49,7 +49,7 @@ class Drilled:
     Attributes:
         pipeline: that.
         by_clock: when its windows fire early depends on the wall clock: only the last pane of each window is compared.
-        has_function: a user's function in it can be brought to a halt.
+        has_function: a user function in it can be halted.
     """
 
     pipeline: bm.Pipeline
@@ -150,9 +150,9 @@ def _text(seconds: int) -> str:
 
 
 def lasting(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each key's window the last pane's values: what is promised where the clock decides how often a window fires.
+    """The values of each window's last pane: the guarantee where the clock decides how often a window fires.
 
-    Of one that was still open at the end the clock decides whether it ever fired.
+    Whether a window that was still open at the end ever fired depends on the clock.
     """
     last = {repr((row["k"], row["window"])): row for row in sorted(rows, key=lambda row: int(row["pane"]["sequence"]))}
     return [{**row, "pane": row["pane"]["timing"]} for row in last.values() if row["pane"]["timing"] != "EARLY"]

@@ -1,4 +1,4 @@
-"""The processes of a query: which there are, and the end of them."""
+"""Finding and killing the processes of a query."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Process:
 
 
 def processes() -> list[Process]:
-    """All there are."""
+    """All processes."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -46,7 +46,7 @@ def below(roots: Iterable[int], found: Iterable[Process]) -> list[Process]:
 
 
 def _children(root: int) -> list[int]:
-    """Those that a process has started itself."""
+    """The children of a process."""
     try:
         return [int(one) for one in Path(f"/proc/{root}/task/{root}/children").read_text().split()]
     except OSError:

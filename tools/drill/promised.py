@@ -1,4 +1,4 @@
-"""What is promised of a query whose batches Spark cut in another way: what the engine gives in process for these batches, row by row.
+"""The expected output of a query with other batch boundaries: that of the engine in process for these batches.
 
 The checkpoint notes the query's watermark and the clock. Where each source has a watermark of its own (docs/spark-notes.md#watermark-reports), it is
 computed anew from the rows: what a batch brings counts from the next one on.

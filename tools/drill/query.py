@@ -1,4 +1,4 @@
-"""The process that is killed: it runs queries to their end, each from its checkpoint on.
+"""The process that is killed: it runs queries to their end, each from its checkpoint.
 
 Each has a folder: ``checkpoint``, ``out``, and ``done`` once all its rows came. So can see who watches how far it has come.
 """
@@ -41,7 +41,7 @@ class Query:
 
     @property
     def title(self) -> str:
-        """What the report calls it."""
+        """Its name in the report."""
         return f"{self.name}, {self.sink}, {self.source}"
 
     @property
@@ -51,12 +51,12 @@ class Query:
 
     @property
     def out(self) -> Path:
-        """What came out."""
+        """The output."""
         return self.folder / "out"
 
     @property
     def is_done(self) -> bool:
-        """Whether all its rows came."""
+        """Whether all its rows were processed."""
         return (self.folder / "done").exists()
 
     def last(self, log: str) -> int:
@@ -108,7 +108,7 @@ def _side(spark: SparkSession, query: Query, side: str | None) -> DataFrame:
 
 
 def _batch_writer(query: Query) -> Callable[[DataFrame, int], None]:
-    """Writes a batch's rows to a file of its own, which is written anew if the batch is run again."""
+    """Writes a batch's rows to a file of its own, overwritten on replay."""
 
     def write(batch: DataFrame, number: int) -> None:
         halt(query.name, "before the sink", number)
@@ -121,7 +121,7 @@ def _batch_writer(query: Query) -> Callable[[DataFrame, int], None]:
 
 
 def run(spark: SparkSession, queries: Sequence[Query]) -> list[str]:
-    """Run them side by side to their ends; what failed."""
+    """Run them side by side to their ends; returns errors."""
     spark.dataSource.register(ChunkSource)
     failed = []
     for query, started in [(query, start(spark, query)) for query in queries]:

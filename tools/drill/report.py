@@ -1,4 +1,4 @@
-"""What a drill has done and found."""
+"""The statistics and findings of a drill."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Report:
 
     @property
     def found(self) -> int:
-        """Number of things that went wrong."""
+        """Number of findings."""
         return len(self.wrong)
 
     def say_wrong(self, query: str, what: str) -> None:
-        """Something went wrong."""
+        """Add a finding."""
         self.wrong.append((query, what))
         print(f"WRONG, seed {self.seed}, round {self.rounds}: {query}: {what}", flush=True)
 

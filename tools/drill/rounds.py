@@ -1,4 +1,4 @@
-"""A round of the drill: some queries that are left alone, and the same killed again and again."""
+"""A round of the drill: queries that are left alone, and the same queries killed repeatedly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tools.drill.query import Query
 from tools.drill.report import Report
 
 _KILLS_PER_CHUNK = 2
-"""Of a round at the most; then its queries come to their ends."""
+"""The maximum of a round; then its queries run to their ends."""
 
 
 @attrs.frozen
 class Limits:
-    """When no more is killed: at ``until``, of the monotonic clock, or after so many ``kills``."""
+    """When killing stops: at ``until`` on the monotonic clock, or after this many ``kills``."""
 
     until: float
     kills: int
@@ -71,7 +71,7 @@ class Round:
         return Query(name, sink, source, self.folder / "rows", self.folder / name.replace(" ", "_"))
 
     def _until_done(self, queries: Sequence[Query], how: How, *, kills: int) -> bool:
-        """Start them until all have come to their ends; whether they have."""
+        """Start them until all have run to their ends; return whether they have."""
         after, begun = "", self.report.kills
 
         def may() -> bool:

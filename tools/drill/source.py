@@ -1,4 +1,4 @@
-"""Chunks of rows as a streaming source: batch n of a query gets chunk n, whatever happened to the query."""
+"""Chunks of rows as a streaming source: batch n of a query gets chunk n, whatever happens to the query."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChunkSource(DataSource):
 
 
 class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"chunk": number of chunks handed out}``."""
+    """Offsets are ``{"chunk": number of chunks served}``."""
 
     def __init__(self, rows: Path, query: str) -> None:
         self._rows, self._query = rows, query

@@ -1,1 +1,1 @@
-"""As-of joins: each row with the version of a table that was valid at its own time."""
+"""As-of joins: each row joined with the version of a table that was valid at its own time."""

@@ -1,4 +1,4 @@
-"""What changes of the table correct: rows that came out and meet something else now."""
+"""Corrections: emitted rows whose match was altered by a change of the table."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from beamish.tables.timed_records import TimedRecords
 
 
 def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_below_us: int) -> list[Joined]:
-    """Correct the rows that are kept.
+    """Correct emitted rows.
 
     Args:
         plan: the join's.
-        kept: the rows that came out and may be corrected.
-        folded: what changes made of the table.
-        due_below_us: rows at times below it are due.
+        kept: emitted rows that may be corrected.
+        folded: the result of folding changes into the table.
+        due_below_us: rows at times below this are due.
 
     Returns:
-        what is taken back, and what holds now.
+        the retractions, and the corrected rows.
     """
     both, old = folded.both, folded.old
     since_us = folded.by_key[old:].least(both["from_us"][old:])
@@ -34,7 +34,7 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
     if not len(at):
         return []
     rows = kept.records.take(at)
-    # Their keys by the numbers that they have in the table; those that nothing changed of are left out.
+    # Their keys by their numbers in the table; unchanged keys are left out.
     known, of = codes_of_both(both.keys, rows.keys, len(both), len(rows))
     code_of = np.full(known.count, -1, dtype=np.int64)
     code_of[known.of] = folded.by_key.of
@@ -59,7 +59,7 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
     never_last = np.zeros(len(rows), dtype=bool)
     back = Joined(RETRACTION_KIND, rows.take(taken), then.take(taken), never_last[taken], number[taken])
     shows = (now.at >= 0) | (plan.options.how == "left")
-    is_due = (rows["time_us"] < due_below_us) | (rows["timing"] != EARLY)  # a longer grace does not change what was due
+    is_due = (rows["time_us"] < due_below_us) | (rows["timing"] != EARLY)  # a longer grace does not un-emit rows
     timing = np.where(shows, np.where(is_due, LATE, EARLY), rows["timing"]).astype(np.int8)
     rows = rows.with_columns(
         panes=rows["panes"] + shows,
@@ -73,7 +73,7 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
 
 
 def _differs(then: Matches, now: Matches, values_then: Ints, values_now: Ints) -> Flags:
-    """Whether rows meet something else: bool, one per row."""
+    """Whether the match of rows changed: bool, one per row."""
     some_then, some_now = then.at >= 0, now.at >= 0
     differs: Flags = some_then != some_now
     both = some_then & some_now

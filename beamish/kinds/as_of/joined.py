@@ -1,4 +1,4 @@
-"""Rows with what they meet, as updates."""
+"""Joined rows as updates."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from beamish.kinds.versions.changes import Changes
 
 @attrs.frozen(eq=False)
 class Matches:
-    """What rows meet.
+    """The matches of rows.
 
     Attributes:
-        changes: the changes of the table that they are among.
-        at: int64, one per row: which of them; -1: nothing.
+        changes: changes of the table.
+        at: int64, one per row: the index of its match; -1: no match.
     """
 
     changes: Changes
     at: Ints
 
     def take(self, rows: Ints | Flags) -> Matches:
-        """Those of some rows."""
+        """A subset."""
         return Matches(self.changes, self.at[rows])
 
 
 @attrs.frozen(eq=False)
 class Joined:
-    """Rows of output: panes, or retractions, of rows of the left input.
+    """Output rows: panes, or retractions, of rows of the left input.
 
     Attributes:
         kind: PANE_KIND or RETRACTION_KIND.
-        rows: as they were when they came out: ``panes`` counts this one, ``timing`` is its.
-        matches: what they meet.
+        rows: as they were when emitted: ``panes`` counts this one, ``timing`` is its.
+        matches: their matches.
         is_last: bool, one per row.
-        of: int64, one per row: a number that a row's retraction and its pane share; equal rows come out in its order.
+        of: int64, one per row: a number shared by a row's retraction and pane; equal rows are emitted in its order.
     """
 
     kind: int
@@ -59,7 +59,7 @@ class Joined:
 
 
 def joined_updates(plan: AsOfPlan, parts: Sequence[Joined]) -> list[Updates]:
-    """Updates by time, a row's retraction right before its pane; nothing, where there are no rows."""
+    """Updates by time, a row's retraction right before its pane; empty if there are no rows."""
     parts = [part for part in parts if len(part.rows)]
     if not parts:
         return []
@@ -93,7 +93,7 @@ def joined_updates(plan: AsOfPlan, parts: Sequence[Joined]) -> list[Updates]:
 
 
 def match_column(plan: AsOfPlan, matches: Matches) -> pa.Array:
-    """What rows meet, as structs; null where there is nothing."""
+    """Matches as structs; null without a match."""
     changes, at = matches.changes, matches.at
     nothing = at < 0
     rows = pa.array(at, mask=nothing)

@@ -1,14 +1,14 @@
-"""The rows that meet a table, in memory: those that wait until they are due, and those that came out and may be corrected.
+"""Left rows in memory: those that wait until they are due, and emitted ones that may be corrected.
 
 columns (one entry per row; ``_us``: int64, microseconds since the epoch):
     time_us             its time
-    start_us, end_us    of a pane the window
-    windowless          bool: it is in none
-    panes               int64: how many panes came of it
+    start_us, end_us    for a pane the window
+    windowless          bool: without a window
+    panes               int64: how many panes it emitted
     later_panes         int64: how many of them were not EARLY
-    timing              int8: that of the last of them
-    shown               bool: whether the last of them is live
-cells: what it is joined on as ``key.<name>``, its columns as ``left.<name>``.
+    timing              int8: of the last pane
+    shown               bool: whether the last pane is live
+cells: the columns it is joined on as ``key.<name>``, its own as ``left.<name>``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from beamish.tables.spans import SpanPolicy
 from beamish.tables.timed_records import Timed, TimedRecords, timed_table
 
 WAITING, KEPT = "waiting", "kept"
-"""Before the entries of rows that wait until they are due, and of those that came out and may be corrected."""
+"""Prefixes of the entries of waiting rows, and of emitted rows that may be corrected."""
 
 
 @attrs.frozen(eq=False)
 class LeftRows(Timed):
-    """Rows that meet a table."""
+    """Rows of the left input."""
 
     TIME = "time_us"
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {
@@ -61,17 +61,17 @@ class LeftRows(Timed):
         return self.named("left.")
 
     def order(self) -> list[Key]:
-        """Sort keys: by time, then by their own columns, then by window; equal rows have equal ones."""
+        """Sort keys: by time, then by their own columns, then by window."""
         windowless = self["windowless"].astype(np.int64)
         return [self["time_us"], *value_keys(self.own), windowless, self["end_us"], self["start_us"]]
 
     def by_panes(self, at: Ints) -> Ints:
-        """Some, by how many panes came of each, then by how many of these when it was due: the order of equal rows."""
+        """Order of equal rows: by number of panes, then by number of panes when due."""
         return at[np.lexsort((self["later_panes"][at], self["panes"][at]))]
 
 
 def cells_schema(plan: AsOfPlan) -> pa.Schema:
-    """The columns of what rows are joined on, and of their own."""
+    """The join columns and their own columns."""
     keys = [pa.field(f"key.{field.name}", field.type) for field in plan.table.key_schema]
     return pa.schema([*keys, *(pa.field(f"left.{field.name}", field.type) for field in plan.left_schema)])
 
@@ -108,7 +108,7 @@ def pack_left(plan: AsOfPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
 
 
 def left_rows(plan: AsOfPlan, rows: pa.Table, at: Ints) -> LeftRows:
-    """Some of what came in a payload."""
+    """A subset of the decoded payloads."""
     rows = rows.take(pa.array(at))
     columns: dict[str, Any] = {"time_us": rows["time_us"].to_numpy()}
     if plan.has_windows:

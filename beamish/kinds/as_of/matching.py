@@ -1,4 +1,4 @@
-"""Which of the changes that counted at a row's time it meets: none that deletes, none that is too old, none without a key."""
+"""The match of a row: the change that was valid at its time, unless it is a delete or too old, or the key is null."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def read_us(plan: AsOfPlan, rows: LeftRows) -> Ints:
 
 
 def met(plan: AsOfPlan, rows: LeftRows, changes: Changes, at: Ints) -> Matches:
-    """What rows meet.
+    """The matches of rows.
 
     Args:
         plan: the join's.
         rows: n rows.
         changes: of the table.
-        at: int64, n: which of them counted when each row read; -1: none.
+        at: int64, n: the index of the change that was valid at the time each row reads; -1: none.
     """
     fits = (at >= 0) & ~null_key(rows.cells)
     of = at[fits]

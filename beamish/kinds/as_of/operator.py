@@ -28,7 +28,7 @@ class AsOfOperator(Operator):
 
     Attributes:
         plan: the join's plan.
-        policy: how what its shards keep is cut into segments.
+        policy: how stored rows are partitioned into segments.
     """
 
     plan: AsOfPlan

@@ -25,15 +25,15 @@ LEFT, TABLE = 0, 1
 
 @attrs.define(slots=False, eq=False)
 class AsOfPlan:
-    """What the engine needs to know of an as-of join.
+    """The bound options of an as-of join.
 
     Attributes:
-        options: what is declared of it.
-        table: of the table.
+        options: the options of the join.
+        table: the plan of its table.
         takes: rows, and the changes of the table.
         shards: number of shards.
-        is_final: whether all rows are there, as in a batch.
-        gives: what it gives.
+        is_final: whether the input is complete, as in a batch.
+        gives: the output.
     """
 
     options: AsOfOptions
@@ -45,29 +45,29 @@ class AsOfPlan:
 
     @property
     def left(self) -> Relation:
-        """The rows that meet the table."""
+        """The left input."""
         return self.takes[LEFT]
 
     @cached_property
     def left_schema(self) -> pa.Schema:
-        """Their columns, all of which travel; those of the keys in the table's types."""
+        """Its columns, all of which are shuffled; join columns in the table's key types."""
         keys = dict(zip(self.left.keys, self.table.key_schema.types, strict=True))
         return pa.schema([pa.field(field.name, keys.get(field.name, field.type)) for field in self.left.columns])
 
     @property
     def left_names(self) -> list[str]:
-        """Those that come out; a ``timestamp`` that is their event time comes out as that."""
+        """The emitted ones; an event time named ``timestamp`` becomes the pane's."""
         hidden = "timestamp" if self.left.event_time == "timestamp" else None
         return [name for name in self.left_schema.names if name != hidden]
 
     @cached_property
     def match_type(self) -> pa.DataType:
-        """What a row meets."""
+        """The type of a match."""
         return pa.struct([*self.table.value_schema, (VALID_FROM, TIMESTAMP)])
 
     @property
     def has_windows(self) -> bool:
-        """Whether rows are panes in windows, which they keep."""
+        """Whether rows are panes with windows, which they keep."""
         return self.left.window is not None
 
     @property
@@ -77,20 +77,20 @@ class AsOfPlan:
 
     @property
     def policies(self) -> list[Watermark]:
-        """How these watermarks move."""
+        """Their watermark policies."""
         return [self.takes[number].policy for number in self.counted]
 
     @property
     def kept(self) -> str:
-        """What is kept, for explain."""
+        """The stored state, for explain."""
         waits = "" if self.options.early else "rows until they are due, and "
         corrected = self.table.options.allowed_lateness
-        rows = f"; rows that came out until the watermark is {corrected} past them" if self.options.retracts else ""
+        rows = f"; emitted rows until the watermark is {corrected} past them" if self.options.retracts else ""
         return f"{waits}of the table {self.table.kept}{rows}"
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint holds fast."""
+        """The parts of the plan that may not change under a checkpoint."""
         options, left = self.options, self.left
         tolerance = options.tolerance
         return {
@@ -121,7 +121,7 @@ def make_as_of_plan(
     """Bind an as-of join to rows and changes.
 
     Raises:
-        ColumnError: a column is missing, of the wrong type, or of a name that the output has.
+        ColumnError: a column is missing, of the wrong type, or has a name that the output uses.
     """
     left, changes = takes
     check_where(left, left.where)
@@ -141,7 +141,7 @@ def make_as_of_plan(
 
 
 def _key_types(left: Relation, changes: Relation) -> pa.Schema:
-    """The columns of the changes; a key of which no value is known gets the type of the rows' column.
+    """The columns of the changes; a key of null type gets the type of the rows' column.
 
     Raises:
         ColumnError: a column is missing, or the types differ.
@@ -156,6 +156,6 @@ def _key_types(left: Relation, changes: Relation) -> pa.Schema:
         elif not pa.types.is_null(mine) and mine != field.type:
             raise ColumnError(
                 f"as_of_join(on={{{name!r}: {key!r}}}): {left.name}'s {name!r} is {mine}, {changes.name}'s {key!r} is "
-                f"{field.type}; they must be of one type to meet: cast one of them"
+                f"{field.type}; they must be of one type: cast one of them"
             )
     return schema

@@ -1,8 +1,7 @@
-"""A shard of an as-of join: the table, the rows that wait, the rows that may be corrected.
+"""A shard of an as-of join: the table, waiting rows, and emitted rows that may be corrected.
 
-A step: what stages bring, at the watermark as it was; the watermark moves, rows that it is past come out by what the table
-knows, and what no read can reach any more is forgotten; what sources bring. Of each the table's changes come first
-(docs/rules/tables.md#as-of-joins-steps).
+A step: input from stages, at the old watermark; the watermark moves, rows that it passes are joined and emitted, and unreachable
+state is dropped; input from sources. Each input begins with the table's changes (docs/rules/tables.md#as-of-joins-steps).
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class AsOfShard(TableShard):
         super().save(held)
 
     def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
-        """Take in what came, at a watermark: the table's changes, then the rows that meet it."""
+        """Process input at a watermark: the table's changes, then the left rows."""
         if TABLE in arrived:
             self._take_changes(arrived[TABLE], watermark_us)
         if LEFT in arrived:
@@ -104,10 +103,8 @@ class AsOfShard(TableShard):
         if folded is not None and retracts:
             self._out.extend(joined_updates(plan, corrected(plan, self._kept, folded, due_below_us)))
 
-    # Rows that meet the table
-
     def _let_go(self, watermark_us: int) -> None:
-        """Rows that the watermark is past now come out; what is too old is forgotten."""
+        """Emit rows that the watermark has passed, and drop old state."""
         due_below_us = horizon_us(watermark_us, self._grace_us)
         rows = self._waiting.take_until(max(due_below_us - 1, NO_WATERMARK_US))
         if len(rows):
@@ -116,7 +113,7 @@ class AsOfShard(TableShard):
         self._kept.forget(horizon_us(watermark_us, self._lateness_us))
 
     def _take_rows(self, arrived: pa.Table, watermark_us: int) -> None:
-        """Rows that come: late ones are joined at once, the others wait, or come out early."""
+        """Process new rows: late ones are joined at once, the others wait, or are emitted early."""
         plan, time_us = self._plan, time_us_of(arrived)
         takes_back = np.zeros(len(time_us), dtype=bool)
         if plan.left.retracts:
@@ -139,7 +136,7 @@ class AsOfShard(TableShard):
         self._come_out(own.take(~lost), matches.take(~lost), timing[~lost], watermark_us)
 
     def _take_back(self, arrived: pa.Table, at: Ints, takes_back: Flags) -> Ints:
-        """Take rows back, of this bundle or earlier ones; gives the rows that are left of it."""
+        """Apply retractions of left rows, of this bundle or earlier ones; returns the remaining rows of the bundle."""
         plan = self._plan
         rows = left_rows(plan, arrived, at)
         adds, removes = net(rows, takes_back)
@@ -156,7 +153,7 @@ class AsOfShard(TableShard):
         self._drops.add(why, time_us, watermark_us, keys, rows, row_of=str(self._plan.left.name))
 
     def _come_out(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
-        """Rows come out for the first time; under retractions they are kept as long as they may be corrected."""
+        """Emit rows for the first time; with retractions they are stored while they may be corrected."""
         plan = self._plan
         past = rows["time_us"] < horizon_us(watermark_us, self._lateness_us)
         shows = (matches.at >= 0) | (plan.options.how == "left")
@@ -174,11 +171,11 @@ class AsOfShard(TableShard):
             self._kept.add(rows.take(~past))
 
     def _match(self, rows: LeftRows) -> Matches:
-        """What rows meet, whose times are not too far back for exact reads."""
+        """The matches of rows whose times are within exact reads."""
         return met(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
 
     def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
-        """What rows meet, and whether they are due and read too far back: there only a key's latest version is known."""
+        """The matches of rows, and which due rows read too far back: there only a key's latest version is known."""
         time_us = read_us(self._plan, rows)
         past = is_due & (time_us < horizon_us(watermark_us, self._plan.table.options.history.us))
         changes, at = self._table.find(rows.keys, np.where(past, LATEST, time_us))

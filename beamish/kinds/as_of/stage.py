@@ -1,4 +1,4 @@
-"""The stage of ``bm.as_of_join``: each row meets the version that was valid at its time (docs/rules/tables.md#as-of-joins)."""
+"""The stage of ``bm.as_of_join``: each row is joined with the version that was valid at its time (docs/rules/tables.md#as-of-joins)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from beamish.modes import AccumulationMode, WaitFor
 
 @attrs.frozen
 class AsOfStage(Stage):
-    """Rows, and the changes of the table that they meet (see ``contract/stage.py``): it takes both.
+    """An as-of join of rows with a table (see ``contract/stage.py``).
 
     Attributes:
-        options: what is declared of the join.
-        table: what is declared of the table.
-        is_final: whether all rows are there, as in a batch: each comes out once, final.
+        options: the options of the join.
+        table: the options of the table.
+        is_final: whether the input is complete, as in a batch: each row is emitted once, final.
     """
 
     options: AsOfOptions
@@ -44,24 +44,21 @@ class AsOfStage(Stage):
     def declaring(self, call: str, **changes: Any) -> AsOfStage:
         if set(changes) - {"with_dropped", "mode"}:
             raise PipelineError(
-                f"{call} of an as-of join: it keeps the windows of its left input and fires by itself; {elsewhere(changes)}"
+                f"{call} of an as-of join: it keeps the windows of its left input and has no trigger; {elsewhere(changes)}"
             )
         if changes.get("mode") is AccumulationMode.ACCUMULATING:
             raise PipelineError(
-                "accumulating() of an as-of join: a corrected row would stand beside the wrong one; say "
-                "accumulating_and_retracting(), or discarding() for each row once"
+                "accumulating() of an as-of join: a corrected row would not replace the wrong one; use accumulating_and_retracting(), or discarding() for each row once"
             )
         return attrs.evolve(self, options=attrs.evolve(self.options, **changes))
 
     def check_call(self, call: str) -> None:
         if call.startswith("where"):
             raise PipelineError(
-                f"{call} of an as-of join: say it of an input, bm.as_of_join(orders=bm.Pipeline().event_time(...).where(...), ...); of "
-                "joined rows say it in a stage after: .then(bm.Pipeline().where(...).window(...)...)"
+                f"{call} of an as-of join: call it on an input, bm.as_of_join(orders=bm.Pipeline().event_time(...).where(...), ...); for joined rows add a stage: .then(bm.Pipeline().where(...).window(...)...)"
             )
         raise PipelineError(
-            f"{call} of an as-of join: its left input says event_time, its table key_by, and on=... how they meet; say it there, "
-            "or in a stage after: .then(bm.Pipeline().key_by(...))"
+            f"{call} of an as-of join: its left input declares event_time, its table key_by, and on=... joins them; declare it there, or in a stage after: .then(bm.Pipeline().key_by(...))"
         )
 
     @property
@@ -83,36 +80,32 @@ class AsOfStage(Stage):
         check_changes(changes, self.table)
         if self.table.latest_only:
             raise PipelineError(
-                f"as_of_join({changes.name}=...): a table of latest versions only does not know what was valid before; leave "
-                "latest_only out"
+                f"as_of_join({changes.name}=...): a table of latest versions only has no earlier versions; leave latest_only out"
             )
         if self.options.grace > self.table.history:
             raise PipelineError(
-                f"as_of_join(grace={str(self.options.grace)!r}) above the table's history {str(self.table.history)!r}: what a "
-                "row meets would be forgotten before it is joined; give a longer history"
+                f"as_of_join(grace={str(self.options.grace)!r}) above the table's history {str(self.table.history)!r}: the matching version would expire before the row is joined; give a longer history"
             )
         if self.options.tolerance is not None and self.table.only_updated:
             raise PipelineError(
-                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: how old a version is could not be told, since equal "
-                "changes begin none; leave one of them out"
+                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: the age of a version would be unknown, since equal changes begin none; leave one of them out"
             )
         if left.is_changelog:
             raise PipelineError(
-                f"as_of_join({left.name}=...): changes() gives no rows to join; leave it and its suppress out"
+                f"as_of_join({left.name}=...): changes() emits no rows to join; leave it and its suppress out"
             )
         if not left.has_timestamps:
             raise PipelineError(
-                f"as_of_join({left.name}=...): panes without timestamp have no time to be joined at; give their stage a "
+                f"as_of_join({left.name}=...): panes without timestamp have no time to join at; give their stage a "
                 "timestamp_combiner, or windows that end"
             )
         if left.retracts and not self.options.retracts:
             raise PipelineError(
-                f"discarding over {left.name}, which retracts: what is taken back has come out joined; say "
-                ".accumulating_and_retracting()"
+                f"discarding over {left.name}, which retracts: a retracted row has already been emitted; use .accumulating_and_retracting()"
             )
         if str(changes.name).lower() in PANE_COLUMNS:
             raise PipelineError(
-                f"as_of_join({changes.name}=...): the output has a column of this name; call the table otherwise"
+                f"as_of_join({changes.name}=...): the output has a column of this name; rename the table"
             )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
@@ -171,26 +164,23 @@ class AsOfStage(Stage):
         reached = "at or before" if options.allow_exact_matches else "before"
         within = "" if options.tolerance is None else f", begun at most {options.tolerance} earlier"
         unmatched = "null" if options.how == "left" else "no row"
-        meets = f"each meets the version of {changes.name} that began {reached} {time} and was still valid{within}"
+        meets = (
+            f"each is joined with the version of {changes.name} that began {reached} {time} and was still valid{within}"
+        )
         yield "rows", f"{left.name}, on {on}: {meets}; without one: {unmatched}"
         yield str(changes.name), describe_changes(changes, self.table)
         yield from describe_where(takes)
         yield "watermark", self._describe_watermark(left, changes)
-        waits = (
-            "as it comes, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"
-        )
+        waits = "on arrival, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"
         corrected = (
-            f"; when a late change alters what it met, until the watermark is {self.table.allowed_lateness} past it, a "
-            "RETRACTION takes it back and what holds now comes"
+            f"; when a late change alters its match, until the watermark is {self.table.allowed_lateness} past it, it is retracted and the corrected row emitted"
             if options.retracts
             else "; it is not corrected, and changes too late for rows joined before are listed as joined_already"
         )
-        yield "panes", f"a row comes out {waits}{corrected}"
+        yield "panes", f"a row is emitted {waits}{corrected}"
         yield "late", describe_late(self.table)
-        latest = (
-            f"the latest version of a key of {changes.name} that never comes again for ever, unless a change deletes it"
-        )
-        yield "bounded", f"a row of {left.name} is kept until no change can concern it; {latest}"
+        latest = f"the latest version of each key of {changes.name} for ever, unless a change deletes it"
+        yield "bounded", f"a row of {left.name} is stored until no change can affect it; {latest}"
         yield "dropped", describe_dropped(attrs.evolve(self.table, with_dropped=self.with_dropped))
         if isinstance(operator, AsOfOperator):
             yield "carried", operator.plan.table.carried
@@ -201,8 +191,8 @@ class AsOfStage(Stage):
 
     def _describe_watermark(self, left: Relation, changes: Relation) -> str:
         if self.options.wait_for is WaitFor.LEFT_INPUT:
-            return f"that of {left.name} alone: {changes.name} holds nothing back, so what it brings later is late"
-        words = f"the least of {left.name}'s and {changes.name}'s: while one has none, or is quiet, rows wait"
+            return f"that of {left.name} alone: {changes.name} does not hold it back, so its changes may be late"
+        words = f"the least of {left.name}'s and {changes.name}'s: while one has none, or is idle, rows wait"
         stalls = [
             str(relation.name)
             for relation in (left, changes)

@@ -1,4 +1,4 @@
-"""Rows of the left input that are taken back: each removes one that is equal in all."""
+"""Retractions of left rows: each removes one equal row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from beamish.tables.timed_records import TimedRecords
 
 
 def net(rows: LeftRows, takes_back: Flags) -> tuple[Ints, Ints]:
-    """What is left of a bundle when its rows and what takes equal ones back have struck each other out.
+    """Cancel rows of a bundle with the retractions of equal ones.
 
     Args:
         rows: n rows.
         takes_back: bool, n.
 
     Returns:
-        the indices of rows, and of what takes earlier ones back.
+        the indices of the remaining rows, and of retractions of earlier rows.
     """
     equal = _equal(rows)
     struck = np.minimum(equal[~takes_back].sizes(), equal[takes_back].sizes())
@@ -29,14 +29,14 @@ def net(rows: LeftRows, takes_back: Flags) -> tuple[Ints, Ints]:
 def taken_back(
     removes: LeftRows, waiting: TimedRecords[LeftRows], kept: TimedRecords[LeftRows]
 ) -> tuple[LeftRows, Ints]:
-    """Find the rows that are taken back; those that wait go at once.
+    """Find the retracted rows; waiting ones are removed.
 
     Args:
-        removes: equal to them.
-        waiting, kept: where they are. Of equal rows one that waits goes first, then one of which the fewest panes came.
+        removes: the retractions.
+        waiting, kept: where to find them. Among equal rows a waiting one is removed first, then the one with the fewest panes.
 
     Returns:
-        those that came out, and their indices among ``kept``.
+        the emitted ones, and their indices in ``kept``.
     """
     none = np.empty(0, np.int64)
     if not len(removes):
@@ -54,13 +54,13 @@ def taken_back(
 
 
 def _equal(rows: LeftRows) -> Groups:
-    """Those of equal rows."""
+    """Groups of equal rows."""
     rank = ranks(rows.order())
     return Groups(rank, int(rank.max(initial=-1)) + 1)
 
 
 def _places(groups: Groups) -> Ints:
-    """The place of each entry among those of its group."""
+    """Position of each entry within its group."""
     order = np.argsort(groups.of, kind="stable")
     places = np.empty(len(order), np.int64)
     places[order] = Groups(groups.of[order], groups.count).positions()
@@ -68,6 +68,6 @@ def _places(groups: Groups) -> Ints:
 
 
 def _beyond(groups: Groups, at: Ints, struck: Ints) -> Ints:
-    """Of some entries those that are left when the first of each group, so many, are struck out."""
+    """The entries left after dropping the first n of each group."""
     own = groups[at]
     return at[_places(own) >= struck[own.of]]

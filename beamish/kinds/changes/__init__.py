@@ -1,1 +1,1 @@
-"""Changelogs that are not of beamish, to be suppressed: ``Pipeline.changes``."""
+"""Changelogs of other systems, to be suppressed: ``Pipeline.changes``."""

@@ -1,4 +1,4 @@
-"""The operator of a changes stage: rows that set and delete slots, as updates for a suppress."""
+"""The operator of a changes stage: upserts and deletes as updates for a suppress."""
 
 from __future__ import annotations
 

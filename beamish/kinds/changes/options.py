@@ -1,4 +1,4 @@
-"""What is declared of changes."""
+"""The options of ``Pipeline.changes``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _check_column(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class ChangesOptions:
-    """What is declared by ``Pipeline.changes``; None where nothing was."""
+    """The options of ``Pipeline.changes``; None: not set."""
 
     deleted: str | None = attrs.field(default=None, validator=_check_column)
     sequence_by: str | None = attrs.field(default=None, validator=_check_column)

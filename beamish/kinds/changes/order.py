@@ -1,4 +1,4 @@
-"""The order of changes of one slot: by time, or by the columns of ``sequence_by``; then insertions after deletions."""
+"""The order of changes of one slot: by time, or by the columns of ``sequence_by``; then deletes before inserts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Changes on their way to their shards: one payload of Arrow bytes per shard.
+"""Packing of changes: one payload of Arrow bytes per shard.
 
-Where nothing asks for the rows themselves, a task sends only the newest row of each slot.
+Where the rows themselves are not needed, a task sends only the newest row of each slot.
 
 columns: the rows' own, and
-    EVENT_TIME      int64; null where the row has none
-    FIRST           int64: the earliest event time among the rows that it stands for
+    EVENT_TIME      int64; null if missing
+    FIRST           int64: the earliest event time of the rows it represents
     ROWS            int64: their number
 """
 
@@ -46,7 +46,7 @@ def pack_changes(plan: ChangesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
 
 
 def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:
-    """The newest row of each slot; rows without event time, or with one that is out of range, stay as they are."""
+    """The newest row of each slot; rows with a missing or out-of-range event time stay as they are."""
     timed = in_range(pc.fill_null(rows[EVENT_TIME], np.iinfo(np.int64).min).to_numpy())
     if not timed.any():
         return rows

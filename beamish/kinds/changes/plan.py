@@ -1,4 +1,4 @@
-"""The plan of a changes stage: its options bound to the columns and types of the rows that it takes."""
+"""The plan of a changes stage: its options bound to its input's columns and types."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from beamish.kinds.suppress.option import Suppress, UntilWindowCloses
 
 @attrs.define(slots=False, eq=False)
 class ChangesPlan:
-    """What the engine needs to know of a changes stage.
+    """The bound options of a changes stage.
 
     Attributes:
-        options: what is declared of it.
-        takes: the rows that it takes, with their schema.
-        schema: the rows' columns, all of which travel.
-        value_schema: those that come out as values.
-        grace: how long after its end a window's changes count; None: as long as they come.
+        options: its options.
+        takes: the input, with its schema.
+        schema: the input columns, all of which are shuffled.
+        value_schema: the value columns of the output.
+        grace: how long after its end a window accepts changes; None: unlimited.
         preaggregates: whether a task sends only the newest row of a slot.
         shards: number of shards.
-        gives: what it gives.
+        gives: the output.
     """
 
     options: ChangesOptions
@@ -49,7 +49,7 @@ class ChangesPlan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint holds fast."""
+        """The parts of the plan that may not change under a checkpoint."""
         options = self.options
         return {
             "shards": self.shards,
@@ -64,10 +64,10 @@ class ChangesPlan:
 def make_plan(
     options: ChangesOptions, takes: Relation, gives: Relation, suppress: Suppress, shards: int
 ) -> ChangesPlan:
-    """Bind a changes stage to the rows that it takes.
+    """Bind a changes stage to its input.
 
     Raises:
-        ColumnError: a column is missing, of the wrong type, or of a name that the output has.
+        ColumnError: a column is missing, of the wrong type, or has a name that the output uses.
     """
     schema = takes.columns
     where = f"changes({options.arguments})"
@@ -79,7 +79,7 @@ def make_plan(
         )
     hidden = {*takes.keys, options.deleted, options.window}
     if takes.event_time == "timestamp":
-        hidden.add("timestamp")  # it comes out as that
+        hidden.add("timestamp")  # it becomes the pane's timestamp
     values = pa.schema([field for field in schema if field.name not in hidden])
     for name in (*takes.keys, *values.names):
         if str(name).lower() in PANE_COLUMNS:

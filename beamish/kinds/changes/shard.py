@@ -1,4 +1,4 @@
-"""A shard of a changes stage: its clocks, and rows as updates; what they replace is known only to the suppress.
+"""A shard of a changes stage: its clocks, and rows as updates; only the suppress stores the rows that they replace.
 
 Its state is one entry, ``changes``: JSON with the clocks, the number of dropped rows, and what the suppress holds.
 """
@@ -77,7 +77,7 @@ class ChangesShard(NotedShard):
             drops.add(why, time_us, self.clocks.watermark_us, keys, listed, sizes, windows=of_window)
         kept = np.flatnonzero(~(null | outside | expired))
         own = rows.take(pa.array(kept))
-        if not plan.preaggregates:  # they may come out one by one
+        if not plan.preaggregates:  # they may be emitted one by one
             values = own.select(plan.value_schema.names)
             before, after = newest_keys(plan, time_us[kept], deletes(plan, own), values)
             order = sort_order([time_us[kept], *before, *after])
@@ -92,7 +92,7 @@ class ChangesShard(NotedShard):
         return [*drops.updates, Updates(block, keyed, values, since_us=own[FIRST].to_numpy())]
 
     def _expired(self, windows: Block) -> Flags:
-        """Whether rows come after their window has closed: bool, one per row."""
+        """Whether rows arrive after their window has closed: bool, one per row."""
         grace = self._plan.grace
         if grace is None:
             return np.zeros(len(windows["end_us"]), dtype=bool)
@@ -101,6 +101,6 @@ class ChangesShard(NotedShard):
 
 
 def replaces(kind: NDArray[np.int8]) -> Flags:
-    """Whether changes of these kinds may replace others: what sets a slot does, what it held before is not known."""
+    """Whether changes of these kinds may replace others: upserts do, since the old value is unknown."""
     sets: Flags = kind == PANE_KIND
     return sets

@@ -1,4 +1,4 @@
-"""Which window a change is of, and whether it deletes what is there."""
+"""The window of a change, and whether it is a delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage of ``Pipeline.changes``: rows that set and delete what a table holds, to be suppressed (docs/rules/suppress.md#changes)."""
+"""The stage of ``Pipeline.changes``: upserts and deletes of a table, to be suppressed (docs/rules/suppress.md#changes)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from beamish.kinds.suppress.stage import Suppressed
 
 @attrs.frozen
 class ChangesStage(Stage):
-    """Rows that set and delete slots; it stands only under a suppress (see ``kinds/suppress/stage.py``).
+    """Upserts and deletes of slots; only valid with a suppress (see ``kinds/suppress/stage.py``).
 
     Attributes:
-        options: what is declared of it.
-        suppress: what takes its updates; None: it is not yet said.
+        options: its options.
+        suppress: its suppress; None: not yet declared.
     """
 
     options: ChangesOptions = ChangesOptions()
@@ -47,32 +47,30 @@ class ChangesStage(Stage):
 
     def check_form(self, call: str) -> None:
         raise PipelineError(
-            f"{call} and changes(): both say what a row does; say changes() of upserts by key, {call} of whole rows"
+            f"{call} and changes(): both define what a row does; use changes() for upserts by key, {call} for whole rows"
         )
 
     def check(self, takes: Sequence[Relation]) -> None:
         if self.suppress is None:
             raise PipelineError(
-                "changes() alone: it says what rows mean, not when they come out; say .suppress(bm.UntilTimeLimit('1 minute', "
+                "changes() alone: it defines what rows mean, not when they are emitted; add .suppress(bm.UntilTimeLimit('1 minute', "
                 "clock='event')), or .suppress(bm.UntilWindowCloses(grace='10 minutes'))"
             )
         until = self.suppress.until
         if not takes[0].keys:
-            raise PipelineError("changes() without keys: say .key_by(...) before, the columns that a change is of")
+            raise PipelineError("changes() without keys: add .key_by(...) before it, with the key columns of the table")
         if isinstance(until, UntilWindowCloses):
             if self.options.window is None:
                 raise PipelineError(
-                    f"suppress({until!r}) over changes() without window: nothing ever closes; say .changes(window='window'), or "
-                    "bm.UntilTimeLimit"
+                    f"suppress({until!r}) over changes() without window: nothing ever closes; use .changes(window='window'), or bm.UntilTimeLimit"
                 )
             if until.grace is None:
                 raise PipelineError(
-                    f"suppress({until!r}) over changes(): how long may changes of a window come after its end? Say "
-                    "bm.UntilWindowCloses(grace='10 minutes'), or grace=0"
+                    f"suppress({until!r}) over changes(): how long after its end does a window accept changes? Use bm.UntilWindowCloses(grace='10 minutes'), or grace=0"
                 )
         for name in (*takes[0].keys, *self.options.columns):
             if isinstance(name, str) and is_reserved(name):
-                raise PipelineError(f"changes(): column {name!r}: such names are beamish's own; rename it")
+                raise PipelineError(f"changes(): column {name!r}: such names are reserved; rename it")
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         keys, watermarks = takes[0].keys, takes[0].watermarks
@@ -105,25 +103,25 @@ class ChangesStage(Stage):
         deleted = f"; it deletes it where {options.deleted} is true" if options.deleted else ""
         yield (
             "rows",
-            f"a row sets what is held of {slot}{deleted}; of several the one with the greatest {newest} counts",
+            f"a row sets the value of {slot}{deleted}; of several the one with the greatest {newest} counts",
         )
         yield "watermark", relation.policy.describe()
-        yield "bounded", "of a slot that never comes again nothing is left when what is held of it has come out"
+        yield "bounded", "no state is left of a slot after its last change is emitted"
         yield (
             "dropped",
-            "rows without event time, and of windows that had closed when they came"
-            + ("; they come out beside the changes" if self.with_dropped else ""),
+            "rows without event time, and of windows that had closed when they arrived"
+            + ("; they are emitted beside the changes" if self.with_dropped else ""),
         )
         if operator is not None:
-            yield "state", f"the newest row of each slot that is held, in {operator.shards} shards"
+            yield "state", f"the newest row of each buffered slot, in {operator.shards} shards"
         if self.suppress is not None:
             yield "held", f"{self.suppress.until.describe()}{_measured(self.suppress.until)}"
 
 
 def _measured(until: Until) -> str:
-    """From what a wait is measured, for explain."""
+    """The start of a wait, for explain."""
     if isinstance(until, UntilWindowCloses):
         return f": the watermark is {until.grace} past its end; one row per key and window, none for what was deleted"
     if until.by_clock or not until.holds:
         return "; one change per slot at a time" * until.holds
-    return ": it is the event time of the first row held; one change per slot at a time"
+    return ": it is the event time of the first buffered row; one change per slot at a time"

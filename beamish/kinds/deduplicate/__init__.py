@@ -1,1 +1,1 @@
-"""Deduplication without windows: each row once."""
+"""Deduplication without windows."""

@@ -1,4 +1,4 @@
-"""The operator of a stage that gives each row once."""
+"""The operator of deduplication without windows."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from beamish.tables.spans import SpanPolicy
 
 @attrs.define(slots=False, eq=False)
 class DuplicatesOperator(Operator):
-    """A stage that gives each row once, bound to its data (see ``contract/operator.py``).
+    """A deduplication stage bound to its data (see ``contract/operator.py``).
 
     Attributes:
         plan: the stage's plan.
-        policy: how the ids that its shards remember are cut into segments.
+        policy: how stored ids are partitioned into segments.
     """
 
     plan: DuplicatesPlan

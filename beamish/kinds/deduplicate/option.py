@@ -1,4 +1,4 @@
-"""What is declared by ``Pipeline.deduplicate``: by which columns a row is known again, and for how long (docs/rules/output.md#duplicates)."""
+"""The option of ``Pipeline.deduplicate``: the id columns, and how long ids are stored (docs/rules/output.md#duplicates)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from beamish.durations import LONGEST_US, Duration, DurationLike, positive
 from beamish.errors import OptionError
 
 FOREVER = Duration(LONGEST_US)
-"""How long ``within="forever"`` remembers a row: past all event times."""
+"""The duration of ``within="forever"``: past all event times."""
 
 
 @attrs.frozen
 class Deduplication:
-    """How rows that come again are known.
+    """The options of deduplication.
 
     Attributes:
-        columns: by which a row is known, beside its key.
-        within: how long; None: as long as the window that took it is kept.
+        columns: the id columns, besides the key.
+        within: how long ids are stored; None: as long as the row's window.
     """
 
     columns: tuple[str, ...]
@@ -27,13 +27,13 @@ class Deduplication:
 
     @property
     def arguments(self) -> str:
-        """Its arguments as they were written."""
+        """Its arguments in source form."""
         within = () if self.within is None else (f"within={self.span!r}",)
         return ", ".join([*map(repr, self.columns), *within])
 
     @property
     def span(self) -> str:
-        """How long, as it was written."""
+        """The duration, in source form."""
         return "forever" if self.within == FOREVER else str(self.within)
 
     @property
@@ -43,16 +43,16 @@ class Deduplication:
 
 
 def read_deduplication(columns: tuple[Any, ...], within: DurationLike | None) -> Deduplication:
-    """What a call says.
+    """Read the arguments of a call.
 
     Raises:
-        OptionError: there is no column, one is no name or there twice, or the duration is not above 0.
+        OptionError: no column, an invalid or repeated name, or a duration not above 0.
     """
     if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
         columns = tuple(columns[0])
     call = f"deduplicate({', '.join(map(repr, columns))})"
     if not columns:
-        raise OptionError("deduplicate(): by which columns is a row known again? Say .deduplicate('event_id')")
+        raise OptionError("deduplicate(): which columns identify a row? Write .deduplicate('event_id')")
     for column in columns:
         if not isinstance(column, str) or not column:
             raise OptionError(
@@ -60,7 +60,7 @@ def read_deduplication(columns: tuple[Any, ...], within: DurationLike | None) ->
             )
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
-        raise OptionError(f"{call}: {twice!r} is there twice; name each column once")
+        raise OptionError(f"{call}: {twice!r} is repeated; name each column once")
     if within is None:
         return Deduplication(columns)
     return Deduplication(columns, FOREVER if within == "forever" else positive(f"{call}: within", within))

@@ -1,4 +1,4 @@
-"""Which of the rows of a bundle comes first, where only one of them counts."""
+"""The first row of a bundle among duplicates."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from beamish.kernels.order import Key, is_orderable, run_starts, sort_keys, sort
 
 
 def first_come(at: Ints, by: Sequence[Key], rows: pa.Table, read: Collection[str]) -> Ints:
-    """Some rows by some keys, then by the columns that something reads, by name, then by the others: their places in ``at``.
+    """Order rows by keys, then by the columns that something reads, by name, then by the others: positions in ``at``.
 
     Args:
-        at: int64, which rows.
-        by: one per row of ``rows``, such as its event time; the first the most significant.
-        rows: the columns; those whose values have no order are passed over. Only where keys are equal they are looked at.
-        read: the names of the columns that change what comes out.
+        at: int64, the rows to order.
+        by: sort keys of all ``rows``, such as the event time; most significant first.
+        rows: the columns; those of types without an order are skipped. They only break ties.
+        read: the names of the columns that affect the output.
     """
     own = [key[at] for key in by]
     order = sort_order(own)

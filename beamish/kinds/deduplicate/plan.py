@@ -1,4 +1,4 @@
-"""The plan of a stage that gives each row once: bound to the columns and types of the rows that it takes."""
+"""The plan of a deduplication stage: bound to its input's columns and types."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from beamish.kinds.deduplicate.option import Deduplication
 
 @attrs.define(slots=False, eq=False)
 class DuplicatesPlan:
-    """What the engine needs to know of such a stage.
+    """The bound options of a deduplication stage.
 
     Attributes:
-        options: how rows are known again.
-        takes: the rows, with their schema.
-        schema: the rows' columns, all of which travel.
-        with_dropped: whether dropped rows come out.
+        options: its options.
+        takes: the input, with its schema.
+        schema: the input columns, all of which are shuffled.
+        with_dropped: whether dropped rows are emitted.
         shards: number of shards.
-        gives: what it gives.
+        gives: the output.
     """
 
     options: Deduplication
@@ -37,30 +37,30 @@ class DuplicatesPlan:
 
     @cached_property
     def value_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the emitted rows."""
         return pa.schema([field for field in self.schema if field.name.lower() not in PANE_COLUMNS])
 
     @cached_property
     def id_schema(self) -> pa.Schema:
-        """The columns by which a row is known again, its key among them."""
+        """The id columns, including the key."""
         names = dict.fromkeys((*self.takes.keys, *self.options.columns))
         return pa.schema([self.schema.field(name) for name in names])
 
     @property
     def key_of_ids(self) -> list[int]:
-        """The places of the columns by which rows go to shards among those of an id: the key's, or all."""
+        """The partitioning columns as positions in an id: the key's, or all."""
         names = self.id_schema.names
         return [names.index(name) for name in names if name in self.takes.keys] or list(range(len(names)))
 
     @property
     def within_us(self) -> int:
-        """How long ids are remembered, microseconds."""
+        """How long ids are stored, microseconds."""
         assert self.options.within is not None  # noqa: S101 - without windows it is said
         return self.options.within.us
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint holds fast."""
+        """The parts of the plan that may not change under a checkpoint."""
         return {
             "shards": self.shards,
             "keys": list(self.takes.keys),
@@ -72,10 +72,10 @@ class DuplicatesPlan:
 def make_duplicates_plan(
     options: Deduplication, takes: Relation, gives: Relation, shards: int, *, with_dropped: bool
 ) -> DuplicatesPlan:
-    """Bind such a stage to the rows that it takes.
+    """Bind a deduplication stage to its input.
 
     Raises:
-        ColumnError: a column is missing, of the wrong type, or of a name that the output has.
+        ColumnError: a column is missing, of the wrong type, or has a name that the output uses.
     """
     schema = takes.columns
     check_ids(schema, options)
@@ -94,14 +94,14 @@ def make_duplicates_plan(
 
 
 def check_ids(schema: pa.Schema, deduplication: Deduplication) -> None:
-    """Check that rows can be known again by the columns that are said.
+    """Check the types of the id columns.
 
     Raises:
-        ColumnError: one is missing, or its values cannot be compared.
+        ColumnError: a column is missing, or its values cannot be compared.
     """
     for name in deduplication.columns:
         type_ = find_column(schema, deduplication.call, name).type
         if not is_groupable(type_):
             raise ColumnError(
-                f"{deduplication.call}: column {name!r} is {type_}, and rows are not known again by that; cast it to a string"
+                f"{deduplication.call}: column {name!r} is {type_}, which cannot identify rows; cast it to a string"
             )

@@ -1,10 +1,10 @@
-"""The ids that a shard remembers for some time, cut into segments by when they are forgotten.
+"""The stored ids of a shard, in segments by expiry.
 
-A segment ``s<number>`` has an entry ``h<number>`` beside it: the hashes of its ids alone, in their order, 8 bytes each. A step reads
-all hashes, and whole ids only of segments in which the hash of an id that came is found.
+A segment ``s<number>`` is paired with an entry ``h<number>``: the hashes of its ids only, in their order, 8 bytes each. A step
+reads all hashes, but whole ids only of segments that contain the hash of a new id.
 
 columns (one entry per id):
-    until_us    int64, microseconds: the watermark at which it is forgotten
+    until_us    int64, microseconds: the watermark at which it expires
 cells: the columns of the id as ``id.<number>``.
 """
 
@@ -31,7 +31,7 @@ from beamish.tables.segmented_records import SegmentedRecords, record_table
 from beamish.tables.spans import SpanPolicy, Spans
 
 NAME = "ids"
-"""Before the entries of ids in a shard's store."""
+"""Prefix of the id entries in a shard's store."""
 LAYOUT = Layout(NAME, ("until_us",))
 DEFAULT_POLICY = SpanPolicy(rows=65_536)
 
@@ -40,7 +40,7 @@ Hashes = NDArray[np.uint64]
 
 @attrs.frozen(eq=False)
 class Ids(Records):
-    """Ids that are remembered."""
+    """Stored ids."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"until_us": ("int64", 0)}
 
@@ -74,18 +74,18 @@ class _HashedSegments(SegmentStore):
 
 
 def ids_table(schema: pa.Schema, key: Iterable[int], opened: Callable[[Store], SegmentedRecords[Any]]) -> KeyedTable:
-    """The declaration of the ids of a shard.
+    """The declaration of a shard's ids.
 
     Args:
         schema: the columns of an id.
-        key: the places of those by which rows go to shards.
-        opened: gives them in a store.
+        key: the positions of the partitioning columns.
+        opened: opens the ids in a store.
     """
     return record_table(LAYOUT, Ids.none(_cells_of(schema)), (f"id.{place}" for place in key), opened)
 
 
 def ids_of(rows: pa.Table, names: Sequence[str]) -> list[pa.Array]:
-    """Columns by which rows are known again, normalised."""
+    """Normalised id columns."""
     return [normalise(rows[name].combine_chunks()) for name in names]
 
 
@@ -97,10 +97,10 @@ class RememberedIds(SegmentedRecords[Ids]):
     """The ids of a shard.
 
     Args:
-        schema: the columns of an id; what is stored may have narrower types.
-        within_us: how long after its event time an id is remembered, microseconds.
+        schema: the columns of an id; stored types may be narrower.
+        within_us: how long after its event time an id expires, microseconds.
         store: the shard's.
-        policy: how they are cut into segments.
+        policy: how they are partitioned into segments.
 
     Raises:
         StateError: the index cannot be read.
@@ -115,11 +115,11 @@ class RememberedIds(SegmentedRecords[Ids]):
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which a segment of them can go; None: there is none."""
+        """The least watermark at which a segment expires, or None."""
         return min(self.segments.index["until_us"].tolist(), default=None)
 
     def too_old(self, time_us: Ints, watermark_us: int) -> Flags:
-        """Which rows come so late that their ids may be forgotten: bool, one per row; times in microseconds."""
+        """Which rows are so late that their ids may have expired: bool, one per row; times in microseconds."""
         flags: Flags = self._until_us(time_us) <= watermark_us
         return flags
 
@@ -127,12 +127,12 @@ class RememberedIds(SegmentedRecords[Ids]):
         return np.minimum(time_us, END_OF_TIME_US - self._within_us) + self._within_us
 
     def take(self, ids: Sequence[pa.Array], time_us: Ints, watermark_us: int) -> Flags:
-        """Which rows came before; the others are remembered from now on. At most once in a step.
+        """Which rows are duplicates; the ids of the others are stored. At most once in a step.
 
         Args:
-            ids: the columns of the ids of rows, normalised, in the order in which the rows count.
+            ids: the normalised ids of rows, in the order in which rows take precedence.
             time_us: int64, their event times, microseconds; none too old.
-            watermark_us: where the watermark stands.
+            watermark_us: the watermark.
 
         Returns:
             bool, one per row.
@@ -150,7 +150,7 @@ class RememberedIds(SegmentedRecords[Ids]):
         return again
 
     def _known(self, came: _Came, watermark_us: int) -> pa.Table:
-        """The ids that are remembered and have one of some hashes."""
+        """The stored ids with one of these hashes."""
         found = [self._schema.empty_table()]
         for number, hashes in self._hashed.hashes():
             at = came.among(hashes)
@@ -161,7 +161,7 @@ class RememberedIds(SegmentedRecords[Ids]):
         return pa.concat_tables(found)
 
     def save(self, watermark_us: int) -> None:
-        """Forget what the watermark has passed, and write what the step has changed."""
+        """Drop expired ids, and write the changes of the step."""
         self.drop(self.segments.index["until_us"] <= watermark_us)
         new = self.is_new
         self._spans.adapt(self.records["until_us"][new], self.segments.index["segment"], self.segments.index["rows"])
@@ -174,7 +174,7 @@ class RememberedIds(SegmentedRecords[Ids]):
 
 
 class _Came:
-    """The hashes that came in a step, to be looked for among many."""
+    """The new hashes of a step, to be looked up."""
 
     def __init__(self, hashes: Hashes) -> None:
         self._sorted = np.sort(hashes)
@@ -184,7 +184,7 @@ class _Came:
         self._marked[hashes & self._mask] = True
 
     def among(self, hashes: Hashes) -> Ints:
-        """Where those are that came."""
+        """The positions of these."""
         likely = np.flatnonzero(self._marked[hashes & self._mask])
         if not len(self._sorted):
             return likely

@@ -1,6 +1,6 @@
-"""A shard of a stage that gives each row once.
+"""A shard of a deduplication stage.
 
-Its state is the ids that it remembers (remembered.py), and one entry, ``duplicates``: JSON with the clocks and the number of
+Its state is the stored ids (remembered.py), and one entry, ``duplicates``: JSON with the clocks and the number of
 dropped rows.
 """
 
@@ -32,7 +32,7 @@ from beamish.watermarks import NO_WATERMARK_US
 class DuplicatesShard(NotedShard):
     """Some of the ids of such a stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = kind_entry("duplicates", "a stage without windows that gives rows, each once"), "ids"
+    ENTRY, HOLDS = kind_entry("duplicates", "a stage of deduplication without windows"), "ids"
 
     def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
         super().__init__(operator, store, plan.options.call)
@@ -57,7 +57,7 @@ class DuplicatesShard(NotedShard):
         return self._take(from_shards(payloads)[0], judged_us) if payloads else []
 
     def _take(self, rows: pa.Table, watermark_us: int) -> list[Updates]:
-        """The dropped rows, where they are listed, and those that come out."""
+        """The dropped rows, if they are listed, and the emitted ones."""
         plan = self._plan
         why = why_dropped(rows[EVENT_TIME], None, NO_WATERMARK_US)
         time_us = pc.fill_null(rows[EVENT_TIME], 0).to_numpy()

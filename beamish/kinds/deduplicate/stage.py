@@ -1,4 +1,4 @@
-"""The stage of ``Pipeline.deduplicate`` without windows: rows come out as they came, each once (docs/rules/output.md#duplicates)."""
+"""The stage of ``Pipeline.deduplicate`` without windows: rows are forwarded, each once (docs/rules/output.md#duplicates)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from beamish.kinds.deduplicate.words import check_deduplication, describe_dedupl
 
 @attrs.frozen
 class DeduplicateStage(Stage):
-    """Rows, each once; whatever else is declared of it makes it one of windows (see ``contract/stage.py``).
+    """Deduplicated rows; any other window option turns it into a window stage (see ``contract/stage.py``).
 
     Attributes:
-        options: how rows are known again.
-        in_windows: the stage that it becomes when anything else of windows is declared.
-        with_dropped: whether those that are dropped come out too.
+        options: the options.
+        in_windows: the window stage that it becomes when another option is set.
+        with_dropped: whether dropped rows are emitted.
     """
 
     options: Deduplication
@@ -52,12 +52,11 @@ class DeduplicateStage(Stage):
         check_deduplication(self.options, takes)
         if self.options.within is None:
             raise PipelineError(
-                f"{self.options.call} without windows: for how long is a row known again? Say within='1 hour'; or give the pipeline "
-                "windows, in each of which a row counts once"
+                f"{self.options.call} without windows: how long are ids stored? Add within='1 hour'; or give the pipeline windows, in each of which a row counts once"
             )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        # An event time of this name comes out as the pane's.
+        # An event time of this name becomes the pane's.
         keys = [name for name in takes[0].keys or self.options.columns if str(name).lower() != "timestamp"]
         return Relation(tuple(keys), watermarks=takes[0].watermarks, behind_us=takes[0].behind_us)
 
@@ -72,20 +71,19 @@ class DeduplicateStage(Stage):
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         relation = takes[0]
         time = "the panes' timestamp" if relation.is_panes else str(relation.event_time)
-        yield "rows", f"each comes out once, as it came; its event time is {time}"
+        yield "rows", f"each is emitted once, unchanged; its event time is {time}"
         yield "duplicates", describe_deduplication(self.options, relation)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         yield (
             "bounded",
-            f"of a key that never comes again nothing is left when the watermark is {self.options.span} past its latest row"
+            f"no state is left of a key when the watermark is {self.options.span} past its latest row"
             if self.options.within != FOREVER
-            else "by nothing: ids are remembered forever",
+            else "nothing: ids are stored forever",
         )
         yield (
             "dropped",
             (
-                "rows that come again, rows so late that this is no longer known, rows without event time or with one outside the years "
-                f"1 to 9999; {'each comes out with its reason' if self.with_dropped else 'with_dropped() lists them'}"
+                "duplicates, rows so late that their ids may have expired, rows without event time or with one outside the years 1 to 9999; {'each is emitted with its reason' if self.with_dropped else 'with_dropped() lists them'}"
             ),
         )
         if isinstance(operator, DuplicatesOperator):

@@ -1,7 +1,6 @@
-"""What a stage gives, with columns computed from it and without the panes that a condition leaves out.
+"""Refined output of a stage: computed columns, and only the panes that satisfy a condition.
 
-It is worked out of the rows of a step and holds no state: a retraction has the values of the pane that it takes back, so it
-is left out where that pane was.
+It is stateless: a retraction has the values of the pane that it retracts, so it is left out if that pane was.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from beamish.pane import PaneChange, PaneKind
 
 @attrs.define(slots=False, eq=False)
 class Refinement:
-    """How the rows that a stage gives are refined.
+    """How the output of a stage is refined.
 
     Attributes:
-        of: what the stage gives.
-        derived: columns that are computed, by name.
-        having: which panes come out; None: all.
-        gives: what comes out.
+        of: the output of the stage.
+        derived: computed columns, by name.
+        having: the condition on panes; None: all.
+        gives: the refined output.
 
     Raises:
-        ColumnError: a formula names a column that is missing, or is of the wrong type.
+        ColumnError: a formula names a missing column, or has the wrong type.
     """
 
     of: Relation
@@ -52,7 +51,7 @@ class Refinement:
         self.gives = attrs.evolve(self.of, schema=schema)
 
     def refine(self, panes: pa.Table) -> pa.Table:
-        """The output of the stage as it comes out; dropped rows as they are."""
+        """Refine the output rows of the stage; dropped rows pass unchanged."""
         if not panes.num_rows:
             return self.gives.schema.empty_table()  # type: ignore[union-attr]
         way_out = NO_OTHER if self.gives.retracts else ANOTHER
@@ -68,13 +67,13 @@ class Refinement:
         return panes
 
     def refined_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same of output that is there already; for ``mapInArrow``."""
+        """The same for ``mapInArrow``."""
         for batch in batches:
             yield from self.refine(pa.Table.from_batches([batch])).combine_chunks().to_batches()
 
 
 def _apart(panes: pa.Table, kept: Flags) -> pa.Table:
-    """Of a retraction and the pane that replaces it one may be left out: then the other stands alone, and says so."""
+    """If ``having`` drops only one of a retraction and its replacement, mark the other as a plain delete or insert."""
     column = panes["pane"].combine_chunks()
     change = column.field("change")
     before = np.asarray(pc.fill_null(pc.equal(change, str(PaneChange.UPDATE_BEFORE)), False))  # noqa: FBT003

@@ -1,4 +1,4 @@
-"""When what is held is due, at the watermark and the clock that a step ends with."""
+"""When buffered slots are due, at the watermark and the clock at the end of a step."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from beamish.triggers.trigger import NEVER_US
 
 @attrs.frozen
 class Due:
-    """What is due now.
+    """Due times of buffered slots.
 
     Attributes:
-        suppress: what is waited for.
+        suppress: its wait.
         operator: of the stage.
         clocks: as the step ends.
     """
@@ -32,16 +32,16 @@ class Due:
 
     @property
     def now_us(self) -> int:
-        """Where the watermark, or the clock, stands."""
+        """The current watermark, or clock."""
         return self.clocks.clock_us if self.suppress.until.by_clock else self.clocks.watermark_us
 
     @property
     def _all(self) -> bool:
-        """Whether all is due: nothing is held, or it is the end of time."""
+        """Whether everything is due: the wait is 0, or it is the end of time."""
         return not self.suppress.holds or self.clocks.watermark_us >= END_OF_TIME_US
 
     def may_leave(self, held: HeldTable) -> Flags:
-        """Whether a slot can leave by itself: bool, one per slot."""
+        """Whether a slot can be emitted by itself: bool, one per slot."""
         leaves: Flags = held["has_pane"] & ~held["gone"]
         if (not self.waits_for_pane or self._all) and not self.operator.adds_up:
             leaves |= held.takes_back & ~held["gone"]
@@ -49,7 +49,7 @@ class Due:
 
     @property
     def waits_for_pane(self) -> bool:
-        """Whether what only takes something back waits for a pane, but at the end of time: not until windows close."""
+        """Whether a slot with only retractions waits for a pane: not when waiting until windows close, nor at the end of time."""
         until = self.suppress.until
         return self.operator.waits_for_pane and until.holds and not isinstance(until, UntilWindowCloses)
 
@@ -59,7 +59,7 @@ class Due:
         return self.suppress.until.due_us(held["since_us"], held["since_clock_us"], closes)
 
     def slots(self, held: HeldTable) -> Ints:
-        """The slots that leave now, int64."""
+        """The slots that are due now, int64."""
         leaves = self.may_leave(held)
         if not self._all:
             due = self.due_us(held) <= self.now_us
@@ -69,7 +69,7 @@ class Due:
         return np.flatnonzero(leaves)
 
     def first_us(self, store: SegmentStore) -> Ints:
-        """The least time at which something in each segment is due, int64 microseconds."""
+        """The least due time in each segment, int64 microseconds."""
         index = store.index
         closes = self.operator.closes_us(np.minimum(index["end_us"], END_OF_TIME_US))
         first = self.suppress.until.due_us(index["since_us"], index["since_clock_us"], closes)
@@ -78,14 +78,14 @@ class Due:
         return np.where(index["since_us"] == NEVER_US, NEVER_US, first)
 
     def segments(self, store: SegmentStore) -> Flags:
-        """Which segments have something that is due now: bool, one per entry of the index."""
+        """Which segments have due slots: bool, one per entry of the index."""
         if self._all:
             return np.ones(len(store.index["segment"]), dtype=bool)
         due: Flags = self.first_us(store) <= self.now_us
         return due
 
     def next_us(self, store: SegmentStore) -> int | None:
-        """The least watermark at which something is due; None: nothing is by the watermark."""
+        """The least watermark at which a slot is due; None: none by the watermark."""
         if self.suppress.until.by_clock:
             return END_OF_TIME_US if store.rows else None
         first = int(self.first_us(store).min(initial=NEVER_US))

@@ -1,18 +1,18 @@
-"""What is held between two steps: segments of slots and their index, in the stage's store under ``held/<name>/``.
+"""The stored buffer of a suppress: segments of slots and their index, in the stage's store under ``held/<name>/``.
 
-index       what the segments hold, and JSON about them
+index       the segments' columns, and metadata as JSON
 s<number>   a segment: slots, with their keys as ``key.<name>`` and their values as ``value.<name>``
-t<number>   what a segment's slots take back, with its values as ``value.<name>`` (only where there is something)
+t<number>   the retractions of a segment's slots, with values as ``value.<name>`` (omitted if empty)
 
 columns of the index (one entry per segment, int64; ``_us``: microseconds since the epoch):
     segment                     its number
-    slots, bytes                how many slots it has, and bytes of keys and values
-    since_us, since_clock_us    the least of its slots that may leave; NEVER_US: none may
+    slots, bytes                number of slots, and bytes of keys and values
+    since_us, since_clock_us    the least of its emittable slots; NEVER_US: none
     end_us                      their windows' least end
     lasts                       how many of these bring a last pane
-    takes_back                  1 if there is something that its slots take back, else 0
+    takes_back                  1 if a slot has retractions, else 0
 
-Due times are not stored but reckoned, so that what is waited for may change between two runs.
+Due times are not stored but computed, so the wait may change between two runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT = 1
 
 
 def entry_name(suppress: str, name: str) -> str:
-    """An entry of a suppress, in its stage's store."""
+    """An entry of a suppress in its stage's store."""
     return f"held/{suppress}/{name}"
 
 
@@ -66,7 +66,7 @@ def held_store(store: Store, suppress: str) -> SegmentStore:
     """The stored slots of a suppress.
 
     Raises:
-        StateError: it is of another format, or cannot be read.
+        StateError: it has another format, or cannot be read.
     """
     held = SegmentStore(store, layout_of(suppress))
     held.about.setdefault("format", FORMAT)
@@ -74,7 +74,7 @@ def held_store(store: Store, suppress: str) -> SegmentStore:
 
 
 def entries(held: HeldTable, may_leave: Callable[[HeldTable], Flags]) -> Callable[[Ints, Runs], Mapping[str, Ints]]:
-    """Returns a function that computes the index columns of slots; ``may_leave``: whether each slot can leave by itself."""
+    """A function that computes the index columns of slots; ``may_leave``: whether each slot can be emitted by itself."""
 
     def of(at: Ints, runs: Runs) -> Mapping[str, Ints]:
         leaves = may_leave(held)[at]
@@ -96,12 +96,12 @@ def entries(held: HeldTable, may_leave: Callable[[HeldTable], Flags]) -> Callabl
 def write_slots(
     store: SegmentStore, number: int, held: HeldTable, slots: Ints, may_leave: Callable[[HeldTable], Flags]
 ) -> None:
-    """Write slots as a segment, replacing it; without slots it is removed."""
+    """Write slots as a segment, replacing it; without slots it is deleted."""
     of = entries(held, may_leave)(slots, Runs(np.zeros(1, np.int64))) if len(slots) else {}
     columns = {name: int(column[0]) for name, column in of.items()}
     store.write(number, held.stored(slots), columns, held.companions(slots))
 
 
 def ends(held: HeldTable) -> Ints:
-    """The ends of slots' windows, int64 microseconds; of what is in no window the end of time."""
+    """The ends of slots' windows, int64 microseconds; the end of time without a window."""
     return np.where(held["windowless"], END_OF_TIME_US, held["end_us"])

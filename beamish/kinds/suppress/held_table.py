@@ -1,22 +1,22 @@
-"""The held table: one row per slot, a (key, window), whose updates a step works on.
+"""The buffer of a suppress in memory: one row per slot, a (key, window), of the updates in a step.
 
-Keys and values are Arrow and stay where they are, in pools; a slot points at its entries.
+Keys and values stay in Arrow pools; a slot refers to its entries.
 
 stored columns (one entry per slot; ``_us``: int64, microseconds since the epoch):
     start_us, end_us, windowless    its window
-    kind, timing, index, on_time_index, is_first, is_last, pane_time_us    of the pane that it brings
-    has_pane            bool: it brings one
-    has_parts           bool: it has rows in accumulators to bring, with a pane or waiting for one
-    since_us            event time since when it is held; NEVER_US: not yet known
+    kind, timing, index, on_time_index, is_first, is_last, pane_time_us    of its pane
+    has_pane            bool: it has a pane
+    has_parts           bool: it has rows in accumulators, with a pane or waiting for one
+    since_us            event time since when it is buffered; NEVER_US: unknown
     since_clock_us      the same on the processing-time clock
-    bytes               int64: bytes of its key and of all values, brought and taken back (kernels/sizes.py)
+    bytes               int64: bytes of its key and of all values, of panes and retractions (kernels/sizes.py)
 working columns:
-    held_before         bool: it was held before this step
-    segment             int64: the segment that it was read from; NO_VALUE if from none
-    touched             bool: it differs from what is stored
-    gone                bool: it holds nothing any more; not written back
+    held_before         bool: it was buffered before this step
+    segment             int64: the segment that it was read from; NO_VALUE if new
+    touched             bool: it differs from the stored slot
+    gone                bool: it is empty; not written back
     key_at, values_at   int64: its entries in the pools
-``taken`` columns (one entry per pane that was let through and has been retracted since):
+``taken`` columns (one entry per pane that was emitted and has been retracted since):
     owner               int64: its slot
     start_us, end_us, timing, index, on_time_index, is_first, is_last, pane_time_us    the pane's own
     values_at           int64: its values, in the pool
@@ -60,7 +60,7 @@ _WORKING_COLUMNS: Declared = {"held_before": ("bool", False), "touched": ("bool"
 
 
 class HeldTable(WorkingTable):
-    """The slots that a step works on."""
+    """The slots of a step."""
 
     def __init__(self, keys: pa.Schema, values: pa.Schema) -> None:
         self.keys, self.values = Pool(keys), Pool(values)
@@ -73,11 +73,11 @@ class HeldTable(WorkingTable):
         return {"held_before": np.ones(stored.num_rows, dtype=bool)}
 
     def find(self, keys: pa.Table, key_at: Ints, columns: Block) -> Ints:
-        """The slots of updates, int64[n]; those that are not there yet are appended, as held from now on.
+        """The slots of updates, int64[n]; missing ones are appended, as buffered from now on.
 
         Args:
             keys: the updates' key columns, normalised, n rows.
-            key_at: int64[n], where these are in the pool.
+            key_at: int64[n], their positions in the pool.
             columns: their ``start_us``, ``end_us``, ``windowless``.
         """
         known = np.flatnonzero(~self["gone"])
@@ -98,7 +98,7 @@ class HeldTable(WorkingTable):
         return slot_of[own]
 
     def copy(self, at: Ints, to: HeldTable) -> Ints:
-        """Append some slots, which take nothing back, to another table; gives their indices there."""
+        """Append slots without retractions to another table; returns their indices there."""
         key_at = to.keys.append(self.keys.take(self["key_at"][at]))
         values_at = to.values.append(self.values.take(self["values_at"][at]))
         columns = {name: self[name][at] for name in (*STORED_COLUMNS, "held_before", "segment", "touched")}
@@ -106,13 +106,13 @@ class HeldTable(WorkingTable):
 
     @property
     def takes_back(self) -> Flags:
-        """Whether a slot takes something back: bool, one per slot."""
+        """Whether a slot has retractions: bool, one per slot."""
         found = np.zeros(len(self), dtype=bool)
         found[self.taken["owner"]] = True
         return found
 
     def settle(self, watermark_us: int) -> None:
-        """At the end of a step: what holds nothing goes, and what only takes back is held since now."""
+        """At the end of a step: remove empty slots; slots with only retractions count as buffered from now on."""
         takes_back = self.takes_back
         holds = self["has_pane"] | self["has_parts"] | takes_back
         self["gone"][~holds] = True
@@ -124,7 +124,7 @@ class HeldTable(WorkingTable):
             self["since_us"][alone] = np.maximum(first[alone], watermark_us)
 
     def count_bytes(self, at: Ints) -> None:
-        """Count the bytes of some slots."""
+        """Compute the bytes of slots."""
         if not len(at):
             return
         total = bytes_of_rows(self.keys.take(self["key_at"][at]))
@@ -137,7 +137,7 @@ class HeldTable(WorkingTable):
             np.add.at(self["bytes"], self.taken["owner"][mine], own)
 
     def drop(self, at: Ints) -> None:
-        """Some slots hold nothing any more."""
+        """Clear slots."""
         self["gone"][at] = True
         self["touched"][at] = True
         self.taken.remove(at)

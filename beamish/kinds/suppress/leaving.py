@@ -1,4 +1,4 @@
-"""What leaves: slots that are due, as updates in order (docs/rules/suppress.md#suppress-due)."""
+"""Emitting due slots, as updates in order (docs/rules/suppress.md#suppress-due)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beamish.kinds.suppress.held_table import PANE_COLUMNS, TAKEN_COLUMNS, WINDO
 
 
 def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
-    """Slots by due time, then key in Spark's sort order, then (end, start); without a window first.
+    """Order slots by due time, then key in Spark's sort order, then (end, start); without a window first.
 
     Args:
         held: the held table.
@@ -22,7 +22,7 @@ def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
         due_us: int64[n], when each is due.
 
     Returns:
-        int64[n], places in ``at``.
+        int64[n], positions in ``at``.
     """
     keys = held.keys.take(held["key_at"][at])
     by_key = [key for column in keys.columns for key in sort_keys(plain(column.combine_chunks()))]
@@ -31,13 +31,13 @@ def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
 
 
 def net_changes(held: HeldTable, operator: Operator, at: Ints, *, final: bool) -> Updates:
-    """What slots take back and bring, slot by slot: retractions of windows merged away, its own, its pane.
+    """The retractions and pane of each slot: retractions of merged windows, its own retraction, its pane.
 
     Args:
         held: the held table.
         operator: of the stage.
         at: int64, the slots, in order.
-        final: whether nothing follows of a slot: then a deletion is nothing, and a pane replaces only what it takes back.
+        final: whether a slot has no further updates: then a deletion is omitted, and a pane replaces only what it retracts.
     """
     place = np.full(len(held), -1, dtype=np.int64)
     place[at] = np.arange(len(at))
@@ -76,7 +76,7 @@ def _taken_block(held: HeldTable, taken: Ints) -> Block:
 
 
 def _is_own(held: HeldTable, taken: Ints) -> Flags:
-    """Whether a retraction is of its slot's own window, and not of one merged away."""
+    """Whether a retraction belongs to its slot's own window, not to one merged into it."""
     owner = held.taken["owner"][taken]
     same_start = held.taken["start_us"][taken] == held["start_us"][owner]
     own: Flags = same_start & (held.taken["end_us"][taken] == held["end_us"][owner])

@@ -1,4 +1,4 @@
-"""What happens when a shard holds more than its buffer allows (docs/rules/suppress.md#suppress-limits)."""
+"""Buffer limits of a shard (docs/rules/suppress.md#suppress-limits)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from beamish.kinds.suppress.option import Buffer, Suppress
 
 
 def is_full(buffer: Buffer, slots: int, held_bytes: int) -> bool:
-    """Whether so many slots and bytes are more than it allows."""
+    """Whether slots or bytes exceed the limits."""
     return (buffer.max_records is not None and slots > buffer.max_records) or (
         buffer.max_bytes is not None and held_bytes > buffer.max_bytes
     )
 
 
 def evicted(due: Due, held: HeldTable, slots: int, held_bytes: int) -> tuple[Ints, Ints, bool]:
-    """The slots that leave before their time, least due first, until both limits hold.
+    """The slots to emit early, least due first, until both limits hold.
 
     Args:
         due: the step's.
         held: the held table.
-        slots: number of all slots held.
-        held_bytes: bytes of all.
+        slots: number of all buffered slots.
+        held_bytes: their bytes.
 
     Returns:
         the slots, int64, in order; when each is due, int64 microseconds; and whether the rest then fits.
@@ -48,7 +48,7 @@ def evicted(due: Due, held: HeldTable, slots: int, held_bytes: int) -> tuple[Int
 
 
 def full(suppress: Suppress, slots: int, held_bytes: int, shard: int) -> BufferFullError:
-    """The error of a shard that would hold too much."""
+    """The error of a shard that exceeds its buffer."""
     buffer = suppress.buffer
     allowed = [f"{buffer.max_records} updates"] if buffer.max_records is not None else []
     allowed += [f"{buffer.max_bytes} bytes"] if buffer.max_bytes is not None else []

@@ -1,4 +1,4 @@
-"""Changes taken up: of each slot the newest counts, whenever it came (docs/rules/suppress.md#changes)."""
+"""Applying changes: the newest change of each slot is kept, whenever it arrives (docs/rules/suppress.md#changes)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from beamish.kinds.suppress.held_table import PANE_COLUMNS, WINDOW_COLUMNS, Held
 
 
 def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us: int) -> None:
-    """Take changes up: the newest of each slot, and when it came to be held.
+    """Apply changes: the newest per slot, and since when it is buffered.
 
     Args:
         held: the held table; slots that are not in it count as new.
-        operator: of the stage that gives them.
-        updates: what a step gave.
+        operator: of the stage.
+        updates: of a step.
         clock_us: the processing-time clock of the step, microseconds.
     """
     columns, since_us = updates.columns, updates.since_us
@@ -30,7 +30,7 @@ def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us:
     new = slot >= known
     np.minimum.at(held["since_us"], slot[new], since_us[new])
     held["since_clock_us"][slot[new]] = clock_us
-    # As if they were slots: what the touched ones bring, then the step's changes.
+    # As pseudo-updates: the panes of the touched slots, then the step's changes.
     touched = np.unique(slot[~new])
     all_slots = np.concatenate([touched, slot])
     all_values_at = np.concatenate([held["values_at"][touched], values_at])
@@ -51,11 +51,11 @@ def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us:
 
 
 def unite(held: HeldTable, operator: Operator, older: Ints) -> None:
-    """Slots that were read from a segment, and the same ones as they were taken up since, become one.
+    """Merge slots read from a segment with the more recent versions of the same slots.
 
     Args:
         held: the held table.
-        older: int64, the slots that were read.
+        older: int64, the slots read.
     """
     kept = np.flatnonzero(~held["gone"])
     bounds = {name: held[name][kept] for name in WINDOW_COLUMNS}

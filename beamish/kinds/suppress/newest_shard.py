@@ -1,12 +1,12 @@
-"""A shard of suppressed changes: what comes is kept apart from what is held, so that a step costs what it brings.
+"""A shard of suppressed changes: recent changes are stored apart from the rest, so that a step costs what it reads.
 
-Changes may be of any slot, so there is no telling from a change which segment its slot may be in. They are taken up into a
-segment of their own, the *recent* ones, which every step reads. When it has grown to a share of all that is held, it is
-taken into the others: a slot that is there keeps its place and its since, new ones become new segments, oldest first. A
-segment in which something is due is united with the recent ones before it leaves.
+A change does not determine the segment of its slot. So changes are applied to a segment of their own, the *recent* slots, which
+every step reads. When it reaches a share of the buffer, it is merged into the others: an existing slot keeps its segment and its
+since, new ones become new segments, oldest first. A segment with due slots is merged with the recent ones before these are
+emitted.
 
-A slot among the recent ones may also be in an older segment, with an earlier since; it is then due no earlier than there,
-but for an event time that came out of order. So before a recent slot leaves by event time, all are taken into the others.
+A recent slot may also be in an older segment, with an earlier since; it is then due no earlier than there, except for
+out-of-order event times. So before a recent slot is emitted by event time, all recent ones are merged into the others.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from beamish.kinds.suppress.shard import SuppressShard
 from beamish.modes import WhenFull
 
 RECENT = 0
-"""The number of the segment of what came since the others were written."""
+"""The segment number of the recent slots."""
 _SHARE, _FEWEST, _LARGEST, _SMALL = 8, 1_000, 10_000, 4
-"""Recent slots are taken into the others when there are more than the fewest, and more than a share of all; how many slots
-a segment has at most, and which part of that makes a small one."""
+"""Recent slots are merged when there are more than the minimum, and more than a share of all; maximum number of slots of a segment, and which part of that makes a small one."""
 
 
 class NewestShard(SuppressShard):
-    """Some of the keys of suppressed changes (see ``contract/operator.py``)."""
+    """A shard of suppressed changes (see ``contract/operator.py``)."""
 
     def _hold(self, parts: Sequence[Updates]) -> HeldTable:
         held = self._new_table()
@@ -42,9 +41,9 @@ class NewestShard(SuppressShard):
         return self._taken_in(held) if self._takes_in(held) else held
 
     def _takes_in(self, held: HeldTable) -> bool:
-        """Whether recent slots are to be taken into the other segments."""
+        """Whether recent slots are to be merged into the other segments."""
         index, until, buffer = self._store.index, self._suppress.until, self._suppress.buffer
-        if buffer.policy is not WhenFull.SPILL:  # all are to be counted
+        if buffer.policy is not WhenFull.SPILL:  # all are needed for the count
             return True
         if buffer.is_limited:
             held.count_bytes(np.flatnonzero(held["touched"]))
@@ -57,9 +56,9 @@ class NewestShard(SuppressShard):
         return by_event_time and bool(others.any()) and bool(len(self._due.slots(held)))
 
     def _taken_in(self, recent: HeldTable) -> HeldTable:
-        """Take recent slots into the other segments, one by one; gives a table in which nothing is read.
+        """Merge recent slots into the other segments, one by one; returns a table with nothing read.
 
-        Small segments are written anew with the recent slots, so that there are few.
+        Small segments are rewritten with the recent slots, so that there are few.
         """
         store, recents, most = self._store, self._stored, self._most
         sizes = dict(zip(store.index["segment"].tolist(), store.index["slots"].tolist(), strict=True))
@@ -91,7 +90,7 @@ class NewestShard(SuppressShard):
 
     @property
     def _most(self) -> int:
-        """How many slots a segment has at most."""
+        """Maximum number of slots of a segment."""
         most = self._suppress.buffer.max_records
         return _LARGEST if most is None else max(1, min(most, _LARGEST))
 

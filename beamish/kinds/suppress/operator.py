@@ -26,8 +26,8 @@ class SuppressOperator(Operator):
 
     Attributes:
         inner: the stage's operator.
-        suppress: what holds its updates.
-        gives: what comes out.
+        suppress: the option.
+        gives: the output.
     """
 
     inner: Operator

@@ -1,4 +1,4 @@
-"""Suppress: fewer of a stage's updates come through, later, and what they come to is the same."""
+"""Suppress: buffer a stage's updates and emit fewer of them, later, with the same net effect."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _CLOCKS = ("event", "processing")
 
 
 class Until:
-    """How long an update is held: ``UntilWindowCloses`` or ``UntilTimeLimit``."""
+    """How long an update is buffered: ``UntilWindowCloses`` or ``UntilTimeLimit``."""
 
     by_clock: bool = False
     """Whether the processing-time clock decides; else the watermark does."""
 
     @property
     def holds(self) -> bool:
-        """Whether anything is held at all."""
+        """Whether anything is buffered at all."""
         return True
 
     def due_us(self, since_us: Ints, since_clock_us: Ints, closes_us: Ints) -> Ints:
-        """When updates leave.
+        """When updates are emitted.
 
         Args:
-            since_us: int64, microseconds since the epoch: event time since when each slot is held.
+            since_us: int64, microseconds since the epoch: event time since when each slot is buffered.
             since_clock_us: int64, the same on the processing-time clock.
             closes_us: int64, microseconds since the epoch: the watermark at which its window closes.
 
         Returns:
-            int64, microseconds: the watermark, or the clock, at which each leaves.
+            int64, microseconds: the watermark, or the clock, at which each is emitted.
         """
         raise NotImplementedError
 
     def describe(self) -> str:
-        """What is waited for, in words."""
+        """The wait, in words."""
         raise NotImplementedError
 
 
@@ -51,13 +51,13 @@ def _read_grace(value: DurationLike | None) -> Duration | None:
 
 @attrs.frozen
 class UntilWindowCloses(Until):
-    """Hold a window's updates until it closes: one final result per key and window (Kafka Streams' ``suppress``).
+    """Buffer a window's updates until it closes: one final result per key and window (Kafka Streams' ``suppress``).
 
     A window closes when the watermark is its allowed lateness past its end, or when its trigger has finished.
 
     Args:
-        grace: over ``Pipeline.changes``: how long after a window's end its changes still count, at least 0. Over a pipeline
-            it is left out, since ``allowed_lateness`` says it.
+        grace: over ``Pipeline.changes``: how long after a window's end it accepts changes, at least 0. Over other pipelines it is
+            omitted: ``allowed_lateness`` applies.
 
     Raises:
         OptionError: a negative grace.
@@ -79,14 +79,14 @@ class UntilWindowCloses(Until):
 
 @attrs.frozen
 class UntilTimeLimit(Until):
-    """Let a slot's changes through at most once per ``wait``, as one net change (Kafka Streams' ``untilTimeLimit``).
+    """Emit a slot's changes at most once per ``wait``, as one net change (Kafka Streams' ``untilTimeLimit``).
 
     A wait begins with the first update of a (key, window); later ones do not move it.
 
     Args:
-        wait: how long, at least 0; 0 holds nothing and passes all rows unchanged.
-        clock: ``"event"``: the watermark, from the first pane's timestamp on; ``"processing"``: the clock, from the step of
-            the first update on. It must be said: Kafka Streams has the first, a rate limit means the second.
+        wait: how long, at least 0; 0 buffers nothing and passes all rows unchanged.
+        clock: ``"event"``: the watermark, from the first pane's timestamp on; ``"processing"``: the clock, from the step of the
+            first update on. Required: Kafka Streams uses the first, a rate limit means the second.
 
     Raises:
         OptionError: a negative wait, or no clock.
@@ -101,14 +101,13 @@ class UntilTimeLimit(Until):
     clock: Literal["event", "processing"] = attrs.field(default=None)
 
     def __attrs_post_init__(self) -> None:
-        check_span("UntilTimeLimit(wait)", self.wait, "a change comes only so long after its update")
+        check_span("UntilTimeLimit(wait)", self.wait, "each change is delayed by this much")
 
     @clock.validator
     def _check_clock(self, _: Any, value: Any) -> None:
         if value not in _CLOCKS:
             raise OptionError(
-                f"UntilTimeLimit(clock={value!r}): must be 'event' (the watermark decides, as in Kafka Streams) or "
-                "'processing' (the clock does, as a rate limit means)"
+                f"UntilTimeLimit(clock={value!r}): must be 'event' (by the watermark, as in Kafka Streams) or 'processing' (by the clock, as for a rate limit)"
             )
 
     @property
@@ -139,11 +138,11 @@ def _check_limit(_: Buffer, field: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class Buffer:
-    """How much a shard may hold, and what happens when that is too little.
+    """The buffer size of a shard, and what happens when it is full.
 
     Args:
-        max_records: number of (key, window)s held per shard, at least 0; None: any.
-        max_bytes: bytes of their keys and values per shard, at least 0; None: any.
+        max_records: number of (key, window)s per shard, at least 0; None: unlimited.
+        max_bytes: bytes of their keys and values per shard, at least 0; None: unlimited.
         when_full: ``bm.EMIT_EARLY`` (default), ``bm.SHUT_DOWN`` or ``bm.SPILL``; only with a limit.
 
     Raises:
@@ -165,8 +164,7 @@ class Buffer:
             raise OptionError(f"Buffer(when_full={value!r}): must be bm.EMIT_EARLY, bm.SHUT_DOWN or bm.SPILL")
         if value is not None and not self.is_limited:
             raise OptionError(
-                f"Buffer(when_full={value!r}): a buffer without limits is never full; say max_records= or max_bytes= too, or "
-                "leave when_full out"
+                f"Buffer(when_full={value!r}): a buffer without limits is never full; add max_records= or max_bytes=, or leave when_full out"
             )
 
     @property
@@ -176,14 +174,14 @@ class Buffer:
 
     @property
     def policy(self) -> WhenFull:
-        """What happens when it is full; without limits SPILL, which is the same."""
+        """The behavior of a full buffer; without limits SPILL, which is equivalent."""
         if not self.is_limited:
             return WhenFull.SPILL
         return WhenFull.EMIT_EARLY if self.when_full is None else self.when_full
 
     @property
     def strict(self) -> bool:
-        """Whether nothing comes out before its time."""
+        """Whether nothing is emitted early."""
         return self.policy is not WhenFull.EMIT_EARLY
 
 
@@ -198,15 +196,15 @@ def _check_name(_: Any, __: Any, value: Any) -> None:
 
 @attrs.frozen
 class Suppress:
-    """Hold a stage's updates, and let their net change through: a value for ``.then(...)``.
+    """Buffer a stage's updates and emit their net change: a value for ``.then(...)``.
 
     Args:
         until: ``bm.UntilWindowCloses()`` or ``bm.UntilTimeLimit(wait, clock=...)``.
-        buffer: how much may be held; without it all.
-        name: what the checkpoint calls it; it stays while something is held.
+        buffer: the buffer size; default: unlimited.
+        name: its name in the checkpoint; may not change while something is buffered.
 
     Raises:
-        OptionError: one of these is none, or ``UntilWindowCloses`` with a buffer that emits early.
+        OptionError: an argument is invalid, or ``UntilWindowCloses`` with a buffer that emits early.
 
     Example:
         >>> import beamish as bm
@@ -231,13 +229,12 @@ class Suppress:
             raise OptionError(f"suppress(buffer={value!r}): must be a bm.Buffer, such as bm.Buffer(max_records=10_000)")
         if isinstance(self.until, UntilWindowCloses) and not value.strict:
             raise OptionError(
-                f"suppress(buffer={value!r}) with {self.until!r}: results that come early are not final; say "
-                "when_full=bm.SPILL (they wait on disk) or bm.SHUT_DOWN"
+                f"suppress(buffer={value!r}) with {self.until!r}: early results are not final; use when_full=bm.SPILL (they wait on disk) or bm.SHUT_DOWN"
             )
 
     @property
     def holds(self) -> bool:
-        """Whether anything is held at all."""
+        """Whether anything is buffered at all."""
         return self.until.holds
 
     def __repr__(self) -> str:
@@ -245,7 +242,7 @@ class Suppress:
 
     @property
     def arguments(self) -> str:
-        """Its arguments, without those that are as without saying."""
+        """Its arguments, without defaults."""
         said = [f"until={self.until!r}"]
         said += [f"buffer={self.buffer!r}"] if self.buffer != UNLIMITED else []
         said += [f"name={self.name!r}"] if self.name != "suppress" else []

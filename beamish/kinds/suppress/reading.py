@@ -1,4 +1,4 @@
-"""The updates that shards hold, as rows to look at."""
+"""The updates that shards buffer, as rows."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class SuppressedRows(HeldRows):
         return rows, held["since_clock_us" if self.suppress.until.by_clock else "since_us"][slot], due_us
 
     def _slots(self, store: Store) -> tuple[HeldTable, Clocks]:
-        """All slots of a shard, and where its clocks stand."""
+        """All slots of a shard, and its clocks."""
         entries = held_store(store, self.suppress.name)
         held = HeldTable(self.operator.key_schema, self.operator.value_schema)
         Segmented(entries, held).load(sorted(entries.index["segment"].tolist()))
         if self.operator.keeps_newest:
             unite(held, self.operator, np.flatnonzero(held["segment"] != RECENT))
-        held["has_pane"][:] |= held["has_parts"]  # parts of windows merged away wait for a pane
+        held["has_pane"][:] |= held["has_parts"]  # parts of merged windows wait for a pane
         return held, self.operator.open(store).clocks

@@ -1,7 +1,7 @@
-"""A shard of a suppressed stage: the stage's step, then what is held of its updates (docs/rules/suppress.md#suppress).
+"""A shard of a suppressed stage: the stage's step, then the buffer (docs/rules/suppress.md#suppress).
 
-Slots lie in segments as windows do in the window table's: by the end of their window, or by a hash of their key. A step
-reads those of the slots that it touches, those in which something is due, and, when the buffer is full, the oldest ones.
+Slots are segmented like windows in the window table: by the end of their window, or by a hash of their key. A step reads the
+segments of the slots that it touches, those with due slots, and, when the buffer is full, the oldest ones.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from beamish.tables.segmented import Segmented
 
 
 class SuppressShard(Shard):
-    """Some of the keys of a suppressed stage (see ``contract/operator.py``).
+    """A shard of a suppressed stage (see ``contract/operator.py``).
 
     Raises:
-        StateError: the state was written by another stage, number of shards or format, or another suppress holds something.
+        StateError: the state was written by another stage, number of shards or format, or another suppress has buffered updates.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SuppressShard(Shard):
 
     @property
     def _passes(self) -> bool:
-        """Whether nothing is held; what was in an earlier run leaves, but for parts that wait for a pane."""
+        """Whether the wait is 0; updates buffered in an earlier run are emitted, except for parts that wait for a pane."""
         return not self._suppress.holds and not (self.operator.adds_up and self._store.rows)
 
     def _new_table(self) -> HeldTable:
@@ -76,7 +76,7 @@ class SuppressShard(Shard):
         return self._stored.rows
 
     def _hold(self, parts: Sequence[Updates]) -> HeldTable:
-        """Take updates up; gives the slots that were read or made for it."""
+        """Apply updates; returns the slots that were read or created for it."""
         held = self._new_table()
         for updates in parts:
             key_at = held.keys.append(updates.keys)
@@ -86,7 +86,7 @@ class SuppressShard(Shard):
         return held
 
     def _read_due(self, held: HeldTable) -> None:
-        """Read the segments in which something is due; all of them where the index was written for another wait."""
+        """Load the segments with due slots; all of them if the index was written for another wait."""
         about, waits = self._store.about, self._due.waits_for_pane
         if about.setdefault("waits_for_pane", waits) != waits:
             about["waits_for_pane"] = waits
@@ -94,11 +94,11 @@ class SuppressShard(Shard):
         self._read(held, self._store.numbers(self._due.segments(self._store)))
 
     def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
-        """Read segments; those already read are skipped."""
+        """Load segments; those already loaded are skipped."""
         self._stored.load(numbers)
 
     def _read_touched(self, held: HeldTable, updates: Updates, key_at: Ints) -> None:
-        """Read the segments of the slots that updates are of, and of the windows that they merge into."""
+        """Load the segments of the slots of updates, and of the windows that they merge into."""
         columns = updates.columns
         if not self._store.rows:
             return
@@ -108,7 +108,7 @@ class SuppressShard(Shard):
         self._read(held, np.unique(np.concatenate([numbers, into])).tolist())
 
     def _leave(self, held: HeldTable) -> list[Updates]:
-        """What is due comes out."""
+        """Emit due slots."""
         self._read_due(held)
         at = self._due.slots(held)
         if not len(at):
@@ -116,17 +116,17 @@ class SuppressShard(Shard):
         return [self._out(held, at[in_order(held, at, self._due.due_us(held)[at])])]
 
     def _out(self, held: HeldTable, at: Ints) -> Updates:
-        """Slots come out, in this order."""
+        """Emit slots, in this order."""
         final = isinstance(self._suppress.until, UntilWindowCloses)
         updates = net_changes(held, self.operator, at, final=final)
         held.drop(at)
         return updates
 
     def _evict(self, held: HeldTable) -> list[Updates]:
-        """What is held must fit into the buffer.
+        """Enforce the buffer limits.
 
         Raises:
-            BufferFullError: it does not, and nothing may come out early.
+            BufferFullError: it is full, and nothing may be emitted early.
         """
         buffer = self._suppress.buffer
         held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
@@ -146,13 +146,13 @@ class SuppressShard(Shard):
             self._read(held, [int(self._store.index["segment"][np.argmin(first_us)])])
 
     def _number(self, held: HeldTable) -> int:
-        """The number of this shard, which holds something."""
+        """The number of this non-empty shard."""
         if not len(held):
             self._read(held, self._store.index["segment"][:1].tolist())
         return self.operator.shard_of(held.keys.take(held["key_at"][:1]))
 
     def _totals(self, held: HeldTable) -> tuple[int, int]:
-        """Number of slots held in all, and their bytes."""
+        """Number of buffered slots, and their bytes."""
         index, kept = self._store.index, ~held["gone"]
         rest = np.isin(index["segment"], held["segment"], invert=True)
         slots = int(index["slots"][rest].sum()) + int(kept.sum())
@@ -160,11 +160,11 @@ class SuppressShard(Shard):
 
     @property
     def _span_us(self) -> int:
-        """How long a span of window ends a segment holds."""
+        """The span of window ends in a segment."""
         return int(self._store.about.setdefault("span_us", self._policy.shortest_us))
 
     def _save(self, held: HeldTable) -> None:
-        """Write the segments in which something was touched, and the index."""
+        """Write the changed segments, and the index."""
         store = self._store
         segments = len(store.index["segment"])
         span_us = self._policy.next_span_us(self._policy.shortest_us, self._span_us, segments, store.rows)
@@ -177,7 +177,7 @@ class SuppressShard(Shard):
         store.save()
 
     def _touch_all(self, held: HeldTable) -> None:
-        """Have all segments read, and written anew."""
+        """Load all segments, to be rewritten."""
         self._read(held, self._store.index["segment"].tolist())
         held["touched"][:] = True
 
@@ -192,12 +192,12 @@ class SuppressShard(Shard):
 
     @property
     def counts(self) -> Counts:
-        """Of the stage that is suppressed."""
+        """The counts of the suppressed stage."""
         return self._inner.counts
 
 
 def _apart(parts: Iterable[Updates]) -> tuple[list[Updates], list[Updates]]:
-    """Dropped rows, which pass at once, and the others; of each those parts that have some."""
+    """Dropped rows, which are emitted at once, and the others; each without empty parts."""
     dropped, kept = [], []
     for part in parts:
         is_dropped = part.columns["kind"] == DROPPED_KIND

@@ -1,6 +1,6 @@
-"""A stage whose updates are held back by a suppress (docs/rules/suppress.md#suppress).
+"""A stage whose updates are buffered by a suppress (docs/rules/suppress.md#suppress).
 
-It is one stage with the one it suppresses: it takes what that takes and runs in its shards, so nothing is shuffled again.
+It is fused with the stage that it suppresses: it has the same inputs and runs in its shards, without another shuffle.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from beamish.modes import WhenFull
 
 @attrs.frozen
 class Suppressed(Stage):
-    """A stage and the suppress that holds its updates (see ``contract/stage.py``).
+    """A stage and its suppress (see ``contract/stage.py``).
 
     Attributes:
         of: the stage.
-        suppress: what holds its updates.
+        suppress: the option.
     """
 
     of: Stage
@@ -57,11 +57,11 @@ class Suppressed(Stage):
         return self._own.final
 
     def declaring(self, call: str, **changes: Any) -> Stage:
-        raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
+        raise PipelineError(f"{call} after suppress(...): it configures the suppressed stage; call it before suppress")
 
     def suppressed_by(self, suppress: Suppress) -> Stage:
         raise PipelineError(
-            f"suppress({suppress.until!r}): the stage is suppressed already, {self.suppress.until.describe()}; say one of the two"
+            f"suppress({suppress.until!r}): the stage is suppressed already, {self.suppress.until.describe()}; remove one of the two"
         )
 
     def check_form(self, call: str) -> None:
@@ -95,7 +95,7 @@ class Suppressed(Stage):
         inner = self._own.bind(takes, shards=shards)
         return SuppressOperator(inner, self.suppress, attrs.evolve(self.gives(takes), schema=inner.gives.schema))
 
-    # What is kept, to look at (reading.py)
+    # Stored state (reading.py)
 
     @property
     def core(self) -> Stage:
@@ -113,7 +113,7 @@ class Suppressed(Stage):
         abouts = [about for store in notes if "takes" in (about := held_store(store, name).about)]
         schemas = widest(json.dumps(about["takes"]).encode() for about in abouts)
         if schemas is None and what is Keeps.HELD:
-            raise StateError(f"held({name!r}): it has nothing of a suppress of this name")
+            raise StateError(f"held({name!r}): there is no suppress of this name")
         return self.of.noted(takes, notes, what) if schemas is None else with_schemas(takes, schemas)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
@@ -122,16 +122,18 @@ class Suppressed(Stage):
             waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
             yield (
                 subject,
-                "needed: a heartbeat row brings every shard the batch's clock, which ends waits" if waits else words,
+                "needed: a heartbeat row carries the batch's clock to every shard, which ends waits"
+                if waits
+                else words,
             )
         if self.suppress.holds:
             yield "buffer", _buffer(self.suppress.buffer, None if operator is None else operator.shards)
 
 
 def _buffer(buffer: Buffer, shards: int | None) -> str:
-    """The limits of a shard and of all, and what happens when it is full."""
+    """The limits per shard and in total, and what happens when it is full."""
     if not buffer.is_limited:
-        return "no limits: what is held is in the state store, and nothing comes out before its time"
+        return "no limits: the buffer is in the state store, and nothing is emitted early"
     limits = [f"{most:,} {what}" for most, what in _limits(buffer)]
     words = f"per shard at most {' and '.join(limits)}"
     if shards is not None:
@@ -150,7 +152,7 @@ def _limits(buffer: Buffer) -> Iterator[tuple[int, str]]:
 
 
 _WHEN_FULL = {
-    WhenFull.EMIT_EARLY: "when full, what is due first comes out early",
-    WhenFull.SHUT_DOWN: "when full, the query stops; it goes on from its checkpoint with a larger buffer",
-    WhenFull.SPILL: "the rest waits in the state store; nothing comes out early",
+    WhenFull.EMIT_EARLY: "when full, the update due first is emitted early",
+    WhenFull.SHUT_DOWN: "when full, the query stops; it continues from its checkpoint with a larger buffer",
+    WhenFull.SPILL: "the rest waits in the state store; nothing is emitted early",
 }

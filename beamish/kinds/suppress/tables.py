@@ -24,11 +24,11 @@ from beamish.tables.segmented import Segmented
 
 
 def held_table(operator: Operator, suppress: Suppress) -> KeyedTable:
-    """Declare the slots of a suppress; they are partitioned as the stage's rows.
+    """Declare the slots of a suppress; they are partitioned like the stage's rows.
 
     Args:
         operator: the stage's.
-        suppress: holds its updates.
+        suppress: the option.
     """
     keys = pa.schema([(f"key.{field.name}", field.type) for field in operator.key_schema])
     own = operator.tables()
@@ -44,7 +44,7 @@ def _restore(operator: Operator, suppress: Suppress, store: Store, parts: Sequen
             at = held.read(rows, np.full(rows.num_rows, number))
             if companions is not None:
                 held.read_companions(companions, at)
-    if operator.keeps_newest:  # what came lately of a slot lies apart from what it was
+    if operator.keeps_newest:  # recent updates of a slot are stored apart from older ones
         unite(held, operator, np.flatnonzero(held["segment"] != RECENT))
         held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
     notes = [(note, about) for note in operator.notes() if (about := note.read(store)) is not None]

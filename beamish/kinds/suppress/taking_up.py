@@ -1,8 +1,8 @@
-"""Taking updates up into the held table (docs/rules/suppress.md#suppress-held).
+"""Applying updates to the buffer (docs/rules/suppress.md#suppress-held).
 
-A slot *brings* the newest pane, and *takes back* what was let through and has been retracted since. A pane replaces what
-is brought; a retraction takes it away, or is kept if nothing is brought. Of a slot's updates in a row only the first and
-the last can matter for that, since a stage retracts only what stands; so there is no loop over updates.
+A slot has the newest pane, and the retractions of panes emitted earlier. A pane replaces the slot's pane; a retraction removes
+it, or is stored if there is none. In a run of updates of a slot only the first and the last matter, since a stage retracts only
+live panes; so there is no loop over updates.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from beamish.triggers.trigger import NEVER_US
 
 
 def take_up(held: HeldTable, operator: Operator, updates: Updates, key_at: Ints, clock_us: int) -> None:
-    """Take updates up in order.
+    """Apply updates in order.
 
     Args:
-        held: the held table, with all slots that the updates are of, and those of merged windows.
-        operator: of the stage that gives them.
-        updates: what a step gave.
-        key_at: int64, one per update: where its key is in the table's pool.
+        held: the held table, with the slots of all updates and merged windows.
+        operator: of the stage.
+        updates: of a step.
+        key_at: int64, one per update: the position of its key in the table's pool.
         clock_us: the processing-time clock of the step, microseconds.
     """
     kind = updates.columns["kind"]
@@ -44,7 +44,7 @@ def take_up(held: HeldTable, operator: Operator, updates: Updates, key_at: Ints,
 
 
 def _take(held: HeldTable, operator: Operator, columns: Block, slot: Ints, values_at: Ints, *, clock_us: int) -> None:
-    """Take up panes and retractions; ``slot`` and ``values_at`` are int64, one per update."""
+    """Apply panes and retractions; ``slot`` and ``values_at`` are int64, one per update."""
     at, of = np.unique(slot, return_inverse=True)
     groups = Groups(of, len(at))
     sets = columns["kind"] == PANE_KIND
@@ -72,7 +72,7 @@ def _take(held: HeldTable, operator: Operator, columns: Block, slot: Ints, value
 
 
 def _add_parts(held: HeldTable, operator: Operator, slot: Ints, values_at: Ints) -> None:
-    """Add accumulators to those that slots have; ``slot`` and ``values_at`` are int64, one per accumulator."""
+    """Add accumulators to those of slots; ``slot`` and ``values_at`` are int64, one per accumulator."""
     at, of = np.unique(slot, return_inverse=True)
     had = np.flatnonzero(held["values_at"][at] != NO_ENTRY)
     all_values = held.values.take(np.concatenate([held["values_at"][at[had]], values_at]))
@@ -81,7 +81,7 @@ def _add_parts(held: HeldTable, operator: Operator, slot: Ints, values_at: Ints)
 
 
 def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int) -> None:
-    """Windows became part of others: what is held of them passes on (docs/rules/suppress.md#suppress-merging)."""
+    """Merge windows: the buffered updates of the parts pass to the result (docs/rules/suppress.md#suppress-merging)."""
     known = len(held)
     gone = held.find(keys, key_at, columns)
     was_there = gone < known

@@ -1,1 +1,1 @@
-"""Versioned tables: changes in any order as versions with validity."""
+"""Versioned tables: changes in any order as versions with a validity interval."""

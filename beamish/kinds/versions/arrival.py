@@ -1,4 +1,4 @@
-"""Changes that come: those that are too late, or say no time or no key, are dropped; the rest is folded into the table."""
+"""Arriving changes: late ones and those without time or key are dropped; the rest is folded into the table."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def arrive(
     joined_below_us: int | None = None,
     row_of: str | None = None,
 ) -> Folded | None:
-    """Take changes in.
+    """Process changes.
 
     Args:
         table: the table.
         note: the shard's.
-        changes: as ``packing.py`` gives them, n rows.
-        watermark_us: that they are judged by.
-        drops: what is dropped.
+        changes: from ``packing.py``, n rows.
+        watermark_us: decides which are late.
+        drops: the drops of the step.
         keys: the output's key columns, n rows.
-        latest_only: whether only versions without end come out.
-        joined_below_us: of a join that does not correct: rows at times below it have come out, so changes there are listed.
-        row_of: the input that they are of, where there are several.
+        latest_only: whether only versions without end are emitted.
+        joined_below_us: in a join without corrections, rows at times below this have been emitted, so changes there are listed.
+        row_of: their input, if there are several.
 
     Returns:
-        what became of the table; None if nothing was taken.
+        the result of folding; None if all were dropped.
     """
     plan, time_us = table.plan, time_us_of(changes)
     why = why_dropped(changes["time_us"], null_key(changes), horizon_us(watermark_us, plan.options.allowed_lateness.us))

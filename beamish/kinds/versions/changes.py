@@ -1,16 +1,16 @@
-"""The changes of a table in memory, each with the span in which it counts: those of a key lie end to end.
+"""The changes of a table in memory, each with its validity interval; the intervals of a key are contiguous.
 
 columns (one entry per change; ``_us``: int64, microseconds since the epoch):
     from_us         its time
-    to_us           the time of the key's next change; END_OF_TIME_US: there is none
-    step            int64: the number of the step in which it came
+    to_us           the time of the key's next change; END_OF_TIME_US: none
+    step            int64: the number of the step in which it arrived
     deletes         bool
-    counts          bool: of those of one key and time the one that counts (others are kept only if changes are taken back)
-    version_us      when the version that it is part of began; its own time unless equal values before it are one version
-    panes           int64: how many panes came of that version; of several of one version its last change says it
-    late            bool: whether the last of them was LATE
+    counts          bool: the effective one of its key and time (others are stored only if changes are retracted)
+    version_us      the start of its version; its own time unless it extends a version of equal values
+    panes           int64: the number of panes of that version; stored at its last change
+    late            bool: whether the last pane was LATE
     hash            uint32: of its key
-cells: keys as ``key.<name>``, values as ``value.<name>``, ``sequence`` where there is one.
+cells: keys as ``key.<name>``, values as ``value.<name>``, ``sequence`` if there is one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Changes(Records):
 
 
 def hash_keys(keys: Sequence[pa.Array], count: int) -> NDArray[np.uint32]:
-    """A hash of each key: the same in every process for equal keys.
+    """Hash each key: the same in every process for equal keys.
 
     Args:
         keys: normalised key columns.

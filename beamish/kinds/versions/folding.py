@@ -1,6 +1,6 @@
-"""What changes make of a table: of what was there and what came, what is there, and which versions went and came.
+"""Folding changes into a table: the new state of the table, and the versions that are superseded and new.
 
-It works on whole columns, over all keys at once: one sort by key and time, then comparisons of neighbours.
+It works on whole columns, over all keys at once: one sort by key and time, then a comparison of adjacent rows.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Versions:
     """Versions, by key and then by time: runs of changes.
 
     Attributes:
-        at: int64, their last change, among those they are made of.
+        at: int64, the index of their last change.
         code: int64, the number of their key.
-        from_us, to_us: int64, microseconds: from when, and until before when they are valid.
-        panes, late: int64, bool: how many panes came of them, and whether the last was LATE.
+        from_us, to_us: int64, microseconds: the validity interval, end exclusive.
+        panes, late: int64, bool: the number of their panes, and whether the last was LATE.
     """
 
     at: Ints
@@ -45,19 +45,19 @@ class Versions:
 
 @attrs.frozen(eq=False)
 class Folded:
-    """What changes made of a table.
+    """The result of folding changes into a table.
 
     Attributes:
-        both: what was there, then what came.
-        by_key: those of equal keys.
-        value: int64, numbers in the order of their values: equal ones have the same.
-        old: how many were there.
-        kept: int64, those that are there now, by key and time.
-        changes: these, as they are now.
-        touched: bool, one per kept: whether it is another than was stored.
+        both: the old changes, then the new ones.
+        by_key: groups of equal keys.
+        value: int64, ranks of the values.
+        old: number of old changes.
+        kept: int64, the changes to store, by key and time.
+        changes: these, updated.
+        touched: bool, one per kept: whether it differs from the stored one.
         then, now: the versions before (of ``both``) and after (of ``both``, through ``kept``).
-        went, came: int64, which of them are taken back, and which come out.
-        came_before: int64, one per ``came``: how many panes came of that version before.
+        went, came: int64, the superseded and the new ones.
+        came_before: int64, one per ``came``: how many panes that version had before.
     """
 
     both: Changes
@@ -88,12 +88,12 @@ def fold(
 
     Args:
         plan: the table's.
-        before: of the keys of what arrived, all changes whose span reaches the earliest time that arrived, in any order.
-        arrived: what came.
-        by_key: of ``before`` and then ``arrived``: those of equal keys.
-        signs: int64, one per arrived: -1 takes an equal one back; None: none does.
-        late: bool, one per arrived: whether it came behind the watermark.
-        latest_only: whether only versions without end come out.
+        before: the changes of the arrived keys whose interval reaches the earliest arrived time, in any order.
+        arrived: the new changes.
+        by_key: of ``before`` and then ``arrived``, by equal keys.
+        signs: int64, one per arrived: -1 retracts an equal one; None: no retractions.
+        late: bool, one per arrived: whether it is behind the watermark.
+        latest_only: whether only versions without end are emitted.
     """
     both, code, old = Changes.concat([before, arrived]), by_key.of, len(before)
     value = value_ranks(both.values, len(both))
@@ -121,15 +121,15 @@ def fold(
 
 @attrs.frozen(eq=False)
 class _Runs:
-    """The changes that count, by key and time, cut into runs: a version, or a delete.
+    """The effective changes, by key and time, in runs: a version, or a delete.
 
     Attributes:
-        at: int64, one per change: where it is.
+        at: int64, one per change: its index.
         code: int64, one per change: the number of its key.
-        to_us: int64, one per change: until before when it counts.
+        to_us: int64, one per change: the exclusive end of its interval.
         of: int64, one per change: the number of its run.
         ends: int64, one per run: its last change.
-        began_us: int64, one per run: since when it is.
+        began_us: int64, one per run: its start.
         sets: bool, one per run: whether it is a version.
     """
 
@@ -142,14 +142,14 @@ class _Runs:
     sets: Flags
 
     def versions(self) -> Versions:
-        """The runs that are versions; nothing is known of their panes."""
+        """The runs that are versions, without their panes."""
         ends = self.ends[self.sets]
         none = _no_panes(len(ends))
         return Versions(self.at[ends], self.code[ends], self.began_us[self.sets], self.to_us[ends], *none)
 
 
 def _runs(both: Changes, at: Ints, code: Ints, value: Ints, earliest_us: Ints, *, joins_equal: bool) -> _Runs:
-    """Cut the changes that count into runs; what lies before the earliest change of a key goes on as it was."""
+    """Split the effective changes into runs; before a key's earliest change the earlier run continues."""
     own_code, own_value = code[at], value[at]
     from_us, sets = both["from_us"][at], ~both["deletes"][at]
     follows = own_code[1:] == own_code[:-1]
@@ -165,7 +165,7 @@ def _runs(both: Changes, at: Ints, code: Ints, value: Ints, earliest_us: Ints, *
 
 
 def _as_before(then: Versions, now: Versions, value: Ints, keys: int) -> tuple[Ints, Flags]:
-    """Which version began there before, int64, one per version now, -1: none; and whether it is the same."""
+    """The old version with the same start, int64, one per new version, -1: none; and whether it is unchanged."""
     codes = Groups(np.concatenate([then.code, now.code]), keys)
     begins = factorize_values(np.concatenate([then.from_us, now.from_us]))
     pair = factorize_tuples([codes, begins], len(codes))
@@ -181,11 +181,11 @@ def _as_before(then: Versions, now: Versions, value: Ints, keys: int) -> tuple[I
 def _as_they_are_now(
     both: Changes, kept: Ints, counts: Flags, *, runs: _Runs, now: Versions, old: int
 ) -> tuple[Changes, Flags]:
-    """What is kept with its spans and versions, and whether each is another than was stored."""
+    """The changes to store with their intervals and versions, and whether each differs from the stored one."""
     changes = both.take(kept)
     panes, late = _no_panes(len(runs.ends))
     panes[runs.sets], late[runs.sets] = now.panes, now.late
-    # One that does not count has the span of the one that does, which follows it.
+    # An ineffective change has the interval of the effective one that follows it.
     whose = len(runs.at) - np.cumsum(counts[::-1].astype(np.int64))[::-1]
     run = runs.of[whose]
     columns: dict[str, NDArray[Any]] = {
@@ -202,7 +202,7 @@ def _as_they_are_now(
 
 
 def _kept(both: Changes, code: Ints, value: Ints, old: int, signs: Ints | None) -> tuple[Ints, Flags]:
-    """Those that are there afterwards, by key and time, and whether each is the one that counts of its key and time."""
+    """The remaining changes, by key and time, and whether each is the effective one of its key and time."""
     cells = both.cells.append_column("deletes", pa.array(both["deletes"]))
     if signs is not None:
         left = _left_over(both, code, value, np.concatenate([np.ones(old, np.int64), signs]))
@@ -221,7 +221,7 @@ def _kept(both: Changes, code: Ints, value: Ints, old: int, signs: Ints | None) 
 
 
 def _left_over(both: Changes, code: Ints, value: Ints, signs: Ints) -> Ints:
-    """Those that are left when each that takes back has removed an equal one; of equal ones the oldest stay."""
+    """The changes left after each retraction has removed an equal one; among equals the oldest stay."""
     sequence = sort_keys(plain(both.cells["sequence"])) if "sequence" in both.cells.schema.names else []
     equal = ranks([code, both["from_us"], *sequence, both["deletes"].astype(np.int64), value])
     count = int(equal.max(initial=-1)) + 1
@@ -233,7 +233,7 @@ def _left_over(both: Changes, code: Ints, value: Ints, signs: Ints) -> Ints:
 
 
 def _versions_before(both: Changes, code: Ints, old: int) -> Versions:
-    """The versions of what was there: the last change of each says what is known of it."""
+    """The old versions: the last change of each has its panes."""
     at = np.flatnonzero(both["counts"][:old] & ~both["deletes"][:old])
     at = at[np.lexsort([both["from_us"][at], code[at]])]
     starts = run_starts([code[at], both["version_us"][at]])

@@ -1,4 +1,4 @@
-"""What the watermark is past: a time is past by a span if the time plus the span is below the watermark."""
+"""The watermark has passed a time by a span if the time plus the span is below it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from beamish.watermarks import NO_WATERMARK_US
 
 
 def horizon_us(watermark_us: int, span_us: int) -> int:
-    """The time below which all is past by a span, microseconds; before there is a watermark nothing is."""
+    """The time below which the watermark has passed everything by a span, microseconds; before there is a watermark, nothing."""
     return max(watermark_us - span_us, NO_WATERMARK_US)

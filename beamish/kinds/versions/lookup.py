@@ -1,4 +1,4 @@
-"""Which span of a key a time falls into, for many keys and times at once."""
+"""Look up the interval of a key that contains a time, for many keys and times at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beamish.kernels.groups import Groups
 def codes_of_both(
     keys: Sequence[pa.Array], others: Sequence[pa.Array], count: int, other_count: int
 ) -> tuple[Groups, Groups]:
-    """The keys of two sets of rows as numbers: equal ones have the same.
+    """Number the keys of two sets of rows: equal keys have equal numbers.
 
     Args:
         keys, others: key columns, of the same types.
@@ -27,15 +27,14 @@ def codes_of_both(
 
 
 def find_at(code: Ints, from_us: Ints, to_us: Ints, of: Ints, time_us: Ints) -> Ints:
-    """Find the span of a key that a time falls into.
+    """Find the interval of a key that contains a time.
 
     Args:
-        code, from_us, to_us: int64, one per span: its key, and from when until before when it is; those of a key do not
-            overlap.
+        code, from_us, to_us: int64, one per interval: its key, start and exclusive end; those of a key do not overlap.
         of, time_us: int64, one per time: its key, and the time.
 
     Returns:
-        int64, one per time: the span; -1: none.
+        int64, one per time: the interval; -1: none.
     """
     if not len(code):
         return np.full(len(of), -1, dtype=np.int64)

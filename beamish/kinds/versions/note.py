@@ -1,4 +1,4 @@
-"""What a shard with a versioned table notes about itself: an entry of its store, JSON."""
+"""The metadata of a shard with a versioned table: an entry of its store, as JSON."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ENTRY = kind_entry("table", "a versioned table or a join with one")
 
 @attrs.define
 class Note:
-    """What is noted.
+    """The metadata.
 
     Attributes:
-        clocks: where they stand.
+        clocks: the current clocks.
         dropped: number of rows dropped so far, by reason.
-        steps: number of steps that brought changes.
+        steps: number of steps with changes.
     """
 
     clocks: Clocks
@@ -36,7 +36,7 @@ class Note:
     steps: int = 0
 
     def write(self, store: Store, identity: Mapping[str, Any], table: TablePlan) -> None:
-        """Write it, with what the stage is."""
+        """Write it, with the stage's identity."""
         about = {
             "format": NOTE_FORMAT,
             "identity": identity,
@@ -51,11 +51,11 @@ class Note:
 
 
 def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, inputs: int) -> Note:
-    """The note of a shard; a new one of a new shard.
+    """The metadata of a shard; initialized for a new shard.
 
     Args:
         store: the shard's.
-        identity: of the stage: what may not change.
+        identity: of the stage.
         table: the plan of its table.
         inputs: number of inputs whose watermark counts.
 
@@ -76,12 +76,11 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
         then_us = about["spans"][what]
         if now_us > then_us:
             raise StateError(
-                f"the checkpoint was written with {what} '{Duration(then_us)}', the pipeline now has '{Duration(now_us)}': it may "
-                "only shrink, since what lies further back is forgotten; keep the old one, or start from a new checkpoint"
+                f"the checkpoint was written with {what} '{Duration(then_us)}', the pipeline now has '{Duration(now_us)}': it may only shrink, since older changes were dropped; keep the old one, or start from a new checkpoint"
             )
     return Note(Clocks.of(about["clocks"]), about["dropped"], about["steps"])
 
 
 def _said(what: str, value: Any) -> str:
-    """What a checkpoint holds fast, as it is written in a pipeline."""
+    """An option, in source form."""
     return f"{what} {str(Duration(value))!r}" if what == "tolerance" and value is not None else f"{what} {value}"

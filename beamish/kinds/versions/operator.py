@@ -27,7 +27,7 @@ class VersionsOperator(Operator):
 
     Attributes:
         plan: the stage's plan.
-        policy: how its shards' tables are cut into segments.
+        policy: how its shards' tables are partitioned into segments.
     """
 
     plan: VersionsPlan

@@ -1,4 +1,4 @@
-"""What is declared of versioned tables and of joins with them: ``Pipeline.versions`` and ``bm.as_of_join``."""
+"""The options of versioned tables and of joins with them: ``Pipeline.versions`` and ``bm.as_of_join``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from beamish.errors import OptionError, PipelineError
 from beamish.modes import BOTH_INPUTS, AccumulationMode, WaitFor
 
 VALID_FROM, VALID_TO = "valid_from", "valid_to"
-"""The columns that say when a version is valid: from the one on, until before the other."""
+"""The columns of the validity interval: its start, and its exclusive end."""
 
 JOINS = ("inner", "left")
 
@@ -21,7 +21,7 @@ def check_column(call: str, name: str, value: Any) -> str | None:
     """The name of a column, or None.
 
     Raises:
-        OptionError: something else.
+        OptionError: not a name.
     """
     if value is not None and (not isinstance(value, str) or not value):
         raise OptionError(f"{call}({name}={value!r}): must be the name of a column")
@@ -30,17 +30,17 @@ def check_column(call: str, name: str, value: Any) -> str | None:
 
 @attrs.frozen
 class VersionsOptions:
-    """What is declared by ``Pipeline.versions``.
+    """The options of ``Pipeline.versions``.
 
     Attributes:
         history: how far behind the watermark reads are exact.
         values: the columns of a version; None: all but keys, ``deleted``, and the event time if it is called "timestamp".
         deleted: the column that is true for a delete.
-        sequence_by: the column that orders changes of one key and time.
+        sequence_by: the column that orders changes of the same key and time.
         allowed_lateness: how far behind the watermark a change may be; at most ``history``.
-        only_updated: whether a change equal to the version before begins none.
-        latest_only: whether only latest versions come out.
-        with_dropped: whether dropped changes come out too.
+        only_updated: whether a change equal to the current version is ignored.
+        latest_only: whether only latest versions are emitted.
+        with_dropped: whether dropped changes are emitted.
     """
 
     history: Duration
@@ -54,13 +54,13 @@ class VersionsOptions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it names."""
+        """The columns that the options name."""
         named = (*(self.values or ()), self.deleted, self.sequence_by)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def arguments(self) -> str:
-        """Its arguments as they would be written."""
+        """The arguments as source code."""
         words = [repr(str(self.history))]
         if self.values is not None:
             words.append(f"values={list(self.values)!r}")
@@ -86,20 +86,19 @@ def read_versions(
     """Read the arguments of ``Pipeline.versions``.
 
     Raises:
-        OptionError: one of them is wrong.
+        OptionError: an argument is invalid.
         PipelineError: the lateness is above the history.
     """
     kept = not_negative("versions(history)", history)
     late = kept if allowed_lateness is None else not_negative("versions(allowed_lateness)", allowed_lateness)
     if late > kept:
         raise PipelineError(
-            f"versions(allowed_lateness={str(late)!r}) above history {str(kept)!r}: what a change that late would correct is "
-            "forgotten; give a longer history"
+            f"versions(allowed_lateness={str(late)!r}) above history {str(kept)!r}: the version that such a late change would correct has expired; give a longer history"
         )
     if values is not None:
         are_names = isinstance(values, Iterable) and not isinstance(values, str)
         if not are_names or not all(isinstance(name, str) and name for name in values):
-            raise OptionError(f"versions(values={values!r}): must be names of columns, such as ['rate']")
+            raise OptionError(f"versions(values={values!r}): must be column names, such as ['rate']")
         values = tuple(values)
         if len(set(values)) < len(values):
             raise OptionError(f"versions(values={list(values)!r}): a column is named twice; once is enough")
@@ -116,17 +115,17 @@ def read_versions(
 
 @attrs.frozen
 class AsOfOptions:
-    """What is declared by ``bm.as_of_join``.
+    """The options of ``bm.as_of_join``.
 
     Attributes:
-        how: "inner": a row without a match does not come out; "left": it does, with null.
-        tolerance: how long before a row a version that it meets may have begun; None: ever so long.
-        grace: how far past a row the watermark must be before it comes out.
-        early: whether a row comes out as it comes, to be corrected.
-        wait_for: whose watermark a row waits for.
-        allow_exact_matches: whether a row meets the version that begins at its own time.
-        mode: DISCARDING, or ACCUMULATING_AND_RETRACTING: what comes out is corrected.
-        with_dropped: whether dropped rows come out too.
+        how: "inner": a row without a match is not emitted; "left": it is, with null.
+        tolerance: maximum age of a matching version; None: unlimited.
+        grace: how far past a row the watermark must be before it is emitted.
+        early: whether a row is emitted on arrival, to be corrected.
+        wait_for: which watermark a row waits for.
+        allow_exact_matches: whether a row matches a version that begins at its own time.
+        mode: DISCARDING, or ACCUMULATING_AND_RETRACTING to correct emitted rows.
+        with_dropped: whether dropped rows are emitted.
     """
 
     how: Literal["inner", "left"] = "inner"
@@ -140,12 +139,12 @@ class AsOfOptions:
 
     @property
     def retracts(self) -> bool:
-        """Whether what came out is taken back when it was wrong."""
+        """Whether wrong rows are retracted."""
         return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
 
     @property
     def arguments(self) -> str:
-        """Its arguments as they would be written, but for ``on`` and the inputs."""
+        """The arguments as source code, without ``on`` and the inputs."""
         words = [f"how={self.how!r}"] if self.how != "inner" else []
         words += [f"tolerance={str(self.tolerance)!r}"] if self.tolerance is not None else []
         words += [f"grace={str(self.grace)!r}"] if self.grace else []
@@ -167,7 +166,7 @@ def read_as_of(
     """Read the arguments of ``bm.as_of_join``.
 
     Raises:
-        OptionError: one of them is wrong.
+        OptionError: an argument is invalid.
     """
     if how not in JOINS:
         raise OptionError(f"as_of_join(how={how!r}): must be 'inner', or 'left' for rows without a match too")
@@ -176,8 +175,7 @@ def read_as_of(
     within = None if tolerance is None else not_negative("as_of_join(tolerance)", tolerance)
     if within is not None and not within and not allow_exact_matches:
         raise OptionError(
-            f"as_of_join(tolerance={str(within)!r}, allow_exact_matches=False): a row would meet no version, since one that begins at its "
-            "time is not met, and one before it is too old; give a longer tolerance"
+            f"as_of_join(tolerance={str(within)!r}, allow_exact_matches=False): a row would never match, since a version that begins at its time is excluded, and an earlier one is too old; give a longer tolerance"
         )
     waits = not_negative("as_of_join(grace)", grace)
     return AsOfOptions(

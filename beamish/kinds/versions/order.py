@@ -1,4 +1,4 @@
-"""Which change of a key and time counts (docs/rules/tables.md#versions-ties)."""
+"""The effective change of a key and time (docs/rules/tables.md#versions-ties)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from beamish.kernels.order import sort_keys, sort_order
 
 
 def order_of_changes(changes: pa.Table, code: Ints, time_us: Ints, step: Ints, value: Ints | None = None) -> Ints:
-    """Changes by key, then time; the last of one key and time is the one that counts.
+    """Sort changes by key, then time; the last of a key and time is the effective one.
 
     Args:
-        changes: with ``deletes``, the value columns, and ``sequence`` where there is one.
+        changes: with ``deletes``, the value columns, and ``sequence`` if there is one.
         code: int64, one per change: the number of its key.
         time_us: int64, microseconds.
-        step: int64, the number of the step in which it came.
-        value: int64, numbers in the order of the values, where they are known already.
+        step: int64, the number of the step in which it arrived.
+        value: int64, ranks of the values, if known already.
 
     Returns:
         int64, their indices in order.

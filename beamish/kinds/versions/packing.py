@@ -1,16 +1,16 @@
-"""Changes of a table on their way to their shards: one payload of Arrow bytes per shard.
+"""Packing of changes: one payload of Arrow bytes per shard.
 
-Where nothing asks for the rows themselves, a task sends only the change that counts of those of one key and time.
+Where the rows themselves are not needed, a task sends only the effective change of each key and time.
 
 columns:
     key.<name>      the key, normalised
-    value.<name>    what a version of it holds
-    sequence        what orders changes of one key and time (only where something does)
-    time_us         int64; null where the change has no event time
+    value.<name>    a value column of its version
+    sequence        orders changes of the same key and time (if declared)
+    time_us         int64; null if missing
     deletes         bool
-    sign            int8: -1 takes a change back (only where the input retracts)
-    rows            int64: the number of rows that it stands for
-    row             the original row, a struct (only where dropped changes come out)
+    sign            int8: -1 retracts a change (only for retracting input)
+    rows            int64: the number of rows it represents
+    row             the original row, a struct (only if dropped changes are emitted)
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def pack_changes(plan: TablePlan, rows: pa.Table, number: int, shards: int) -> I
 
 
 def key_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    """A column that rows are found by, in the type that it has in the table."""
+    """A join column of rows, in the table's type."""
     return cast(normalise(column.combine_chunks()), type_)
 
 
 def key_columns(changes: pa.Table) -> list[pa.Array]:
-    """The key columns of changes, and of all that is made of them."""
+    """The key columns of changes, and of everything derived from them."""
     return [changes[name].combine_chunks() for name in changes.schema.names if name.startswith("key.")]
 
 
@@ -82,7 +82,7 @@ def _deletes(plan: TablePlan, rows: pa.Table) -> pa.Array:
 
 
 def _counting(changes: pa.Table) -> pa.Table:
-    """Of the changes of one key and time the one that counts; those that will be dropped one by one stay as they are."""
+    """The effective change of each key and time; changes that will be dropped stay as they are."""
     timed = timed_and_keyed(changes)
     if not timed.any():
         return changes
@@ -99,19 +99,19 @@ def _counting(changes: pa.Table) -> pa.Table:
 
 
 def timed_and_keyed(changes: pa.Table) -> Flags:
-    """Which changes have an event time that the engine takes, and a key without null: bool, one per change."""
+    """Which changes have a supported event time, and a key without null: bool, one per change."""
     flags: Flags = in_range(time_us_of(changes)) & changes["time_us"].is_valid().to_numpy()
     flags &= ~null_key(changes)
     return flags
 
 
 def time_us_of(changes: pa.Table) -> Ints:
-    """The times of changes, int64 microseconds; 0 where there is none."""
+    """The times of changes, int64 microseconds; 0 if missing."""
     return pc.fill_null(changes["time_us"], 0).to_numpy()  # type: ignore[no-any-return]
 
 
 def null_key(rows: pa.Table) -> Flags:
-    """Whether a column of the key is null: bool, one per row."""
+    """Whether a key column is null: bool, one per row."""
     flags = np.zeros(rows.num_rows, dtype=bool)
     for column in key_columns(rows):
         flags |= column.is_null().to_numpy(zero_copy_only=False)

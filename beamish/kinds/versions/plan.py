@@ -1,4 +1,4 @@
-"""The plan of a versions stage, and of the table that it and an as-of join keep: bound to the columns and types of its changes."""
+"""The plans of a versions stage, and of the table that it or an as-of join stores: bound to its input's columns and types."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from beamish.kinds.versions.options import VALID_FROM, VALID_TO, VersionsOptions
 
 @attrs.define(slots=False, eq=False)
 class TablePlan:
-    """What the engine needs to know of a versioned table.
+    """The bound options of a versioned table.
 
     Attributes:
-        options: what is declared of it.
+        options: its options.
         takes: its changes, with their schema.
         value_schema: the columns of a version.
-        with_dropped: whether dropped changes come out.
-        tolerance: of a join: how old a version may be, microseconds; None: ever so old.
+        with_dropped: whether dropped changes are emitted.
+        tolerance: of a join: maximum age of a version, microseconds; None: unlimited.
     """
 
     options: VersionsOptions
@@ -43,17 +43,17 @@ class TablePlan:
 
     @property
     def signed(self) -> bool:
-        """Whether changes are taken back."""
+        """Whether changes may be retracted."""
         return self.takes.retracts
 
     @property
     def preaggregates(self) -> bool:
-        """Whether a task sends only the change that counts of those of one key and time."""
+        """Whether a task sends only the effective change of each key and time."""
         return not self.signed and not self.with_dropped
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a change that travel to the shards."""
+        """The columns of a change that are shuffled."""
         if self.with_dropped:
             return tuple(self.takes.columns.names)
         named = (*self.takes.keys, *self.value_schema.names, self.options.deleted, self.options.sequence_by)
@@ -61,18 +61,18 @@ class TablePlan:
 
     @property
     def sequence(self) -> pa.Field | None:
-        """The column that orders changes of one key and time."""
+        """The column that orders changes of the same key and time."""
         by = self.options.sequence_by
         return None if by is None else self.takes.columns.field(by)
 
     @property
     def row_type(self) -> pa.DataType:
-        """A dropped change."""
+        """The type of a dropped change."""
         return pa.struct(list(self.takes.columns))
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint holds fast."""
+        """The parts of the plan that may not change under a checkpoint."""
         options = self.options
         return {
             "keys": [f"{field.name}: {field.type}" for field in self.key_schema],
@@ -86,36 +86,36 @@ class TablePlan:
 
     @property
     def spans(self) -> dict[str, Any]:
-        """What may shrink between two runs, microseconds."""
+        """Durations that may shrink between two runs, microseconds."""
         return {"history": self.options.history.us, "allowed_lateness": self.options.allowed_lateness.us}
 
     @property
     def carried(self) -> str:
-        """What of a change travels, for explain."""
+        """The shuffled columns, for explain."""
         words = f"of a change {', '.join(self.columns)}"
         if self.preaggregates:
-            return f"{words}; of those of one key and time in a task only the one that counts"
+            return f"{words}; per task only the effective one of each key and time"
         why = "its input retracts" if self.signed else "with_dropped() needs the rows"
         return f"{words}; each, since {why}"
 
     @property
     def kept(self) -> str:
-        """What is kept, for explain."""
+        """The stored state, for explain."""
         latest = "each key's latest version" + (
             " (deletes bound them)" if self.tolerance_us is None else " within the tolerance"
         )
-        return f"{latest}, and what ended less than {self.options.history} before the watermark"
+        return f"{latest}, and versions that ended less than {self.options.history} before the watermark"
 
 
 @attrs.define(slots=False, eq=False)
 class VersionsPlan:
-    """What the engine needs to know of a versions stage.
+    """The bound options of a versions stage.
 
     Attributes:
-        table: of the table that it keeps.
+        table: of its table.
         shards: number of shards.
-        is_final: whether all rows are there, as in a batch.
-        gives: what it gives.
+        is_final: whether the input is complete, as in a batch.
+        gives: the output.
     """
 
     table: TablePlan
@@ -125,17 +125,17 @@ class VersionsPlan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint holds fast."""
+        """The parts of the plan that may not change under a checkpoint."""
         return {"shards": self.shards, **self.table.identity, "latest_only": self.table.options.latest_only}
 
 
 def make_versions_plan(
     options: VersionsOptions, takes: Relation, gives: Relation, shards: int, *, is_final: bool
 ) -> VersionsPlan:
-    """Bind a versions stage to the changes that it takes.
+    """Bind a versions stage to its changes.
 
     Raises:
-        ColumnError: a column is missing, of the wrong type, or of a name that the output has.
+        ColumnError: a column is missing, of the wrong type, or has a name that the output uses.
     """
     table = make_table_plan(options, takes, with_dropped=options.with_dropped)
     columns = [*table.key_schema, *table.value_schema, (VALID_FROM, TIMESTAMP), (VALID_TO, TIMESTAMP)]
@@ -173,10 +173,10 @@ def make_table_plan(
 
 
 def check_names(where: str, names: Sequence[str], added: Iterable[str]) -> None:
-    """Check that columns do not have the names of those that are added, in lower case.
+    """Check that columns, ignoring case, do not have the names of added ones.
 
     Raises:
-        ColumnError: one does.
+        ColumnError: a column has such a name.
     """
     for name in names:
         if name.lower() in added:

@@ -1,4 +1,4 @@
-"""The versions that a shard holds at rest, as rows to look at."""
+"""The stored versions of a shard, as rows."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from beamish.watermarks import NO_WATERMARK_US
 
 
 def rows_schema(cells: pa.Schema) -> pa.Schema:
-    """The columns of a table's versions; ``cells``: as those of ``StoredTable``."""
+    """The columns of a table's versions; ``cells``: as in ``StoredTable``."""
     own = [field.with_name(field.name.partition(".")[2]) for field in cells if field.name != "sequence"]
     return pa.schema([*own, (VALID_FROM, TIMESTAMP), (VALID_TO, TIMESTAMP)])
 
 
 class StoredTable:
-    """What a shard's store says of the versioned table in it.
+    """The versioned table in a shard's store.
 
     Attributes:
         cells: the columns of its changes: keys as ``key.<name>``, values as ``value.<name>``, ``sequence``.
-        name: what the join calls it that keeps it; None: it is a stage of its own.
+        name: its name in the join; None: a stage of its own.
         oldest_us: the first instant of exact reads, microseconds.
     """
 
@@ -56,7 +56,7 @@ class StoredTable:
         """Versions by key and time.
 
         Args:
-            as_of_us: those valid at this instant, microseconds; None: those valid at the oldest or a later one.
+            as_of_us: versions valid at this instant, microseconds; None: versions valid at the oldest instant or later.
         """
         changes = SegmentedRecords(SegmentStore(self._store, LAYOUT), Changes.none(self.cells)).stored()
         changes = changes.take(changes["counts"] & ~changes["deletes"])
@@ -78,32 +78,31 @@ class StoredTable:
 
 @attrs.frozen(eq=False)
 class TableAtRest(AtRest):
-    """The versioned table in the shards of a stage.
+    """The versioned table of a stage.
 
     Attributes:
-        tables: of the shards that have a part of it, at least one.
+        tables: its parts in the shards, at least one.
     """
 
     tables: Sequence[StoredTable]
 
     @classmethod
     def of(cls, notes: Sequence[Store], name: str | None) -> TableAtRest:
-        """The table of this name.
+        """The table with this name.
 
         Raises:
-            StateError: there is none.
+            StateError: there is no such table.
         """
         tables = [StoredTable(store) for store in notes if store.get(ENTRY) is not None]
         if all(table.name != name for table in tables):
-            raise StateError(f"versions({name!r}): it has no versioned table of this name")
+            raise StateError(f"versions({name!r}): there is no versioned table of this name")
         return cls(tables)
 
     def answer(self, asked: Asked) -> Answer:
         oldest_us, as_of_us = max(table.oldest_us for table in self.tables), asked.as_of_us
         if as_of_us is not None and as_of_us < oldest_us:
             raise OptionError(
-                f"versions(as_of={asked.as_of!r}): further back than the history, which begins at {instant(oldest_us)}; give a later time, "
-                "or the table a longer history from its first run on"
+                f"versions(as_of={asked.as_of!r}): before the history, which begins at {instant(oldest_us)}; give a later time, or a longer history from the table's first run on"
             )
         return Versions(self.tables[0].cells, as_of_us)
 

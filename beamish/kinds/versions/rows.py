@@ -1,4 +1,4 @@
-"""Versions that went and came as updates (docs/rules/tables.md#versions-rows)."""
+"""Superseded and new versions as updates (docs/rules/tables.md#versions-rows)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from beamish.kinds.versions.plan import VersionsPlan
 
 
 def version_rows(plan: VersionsPlan, folded: Folded) -> Updates:
-    """The updates of a step: per key what is taken back, by time, and then what comes."""
+    """The updates of a step: per key retractions, by time, and then new versions."""
     went, came, then, now = folded.went, folded.came, folded.then, folded.now
     at = np.concatenate([then.at[went], now.at[came]])
     cells = folded.both.cells.take(pa.array(at))

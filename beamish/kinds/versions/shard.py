@@ -1,6 +1,6 @@
 """A shard of a versions stage.
 
-Panes of a stage come in before the watermark moves, rows of a source after (docs/rules/time.md#steps-and-clocks).
+Panes of a stage are processed before the watermark moves, rows of a source after (docs/rules/time.md#steps-and-clocks).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from beamish.kinds.versions.table_shard import TableShard
 
 
 class VersionsShard(TableShard):
-    """Some of the keys of a versions stage (see ``contract/operator.py``)."""
+    """A shard of a versions stage (see ``contract/operator.py``)."""
 
     def __init__(self, operator: Operator, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
         super().__init__(operator, plan.table, store, policy, inputs=1)

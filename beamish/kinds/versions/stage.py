@@ -1,4 +1,4 @@
-"""The stage of ``Pipeline.versions``: changes become versions, each valid from one time to another (docs/rules/tables.md#versions)."""
+"""The stage of ``Pipeline.versions``: changes become versions with a validity interval (docs/rules/tables.md#versions)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from beamish.kinds.versions.reading import TableAtRest
 
 @attrs.frozen
 class VersionsStage(Stage):
-    """Changes of a table become its versions (see ``contract/stage.py``).
+    """Versions of a table from its changes (see ``contract/stage.py``).
 
     Attributes:
-        options: what is declared of it.
-        is_final: whether all rows are there, as in a batch: final versions come out.
+        options: its options.
+        is_final: whether the input is complete, as in a batch: final versions are emitted.
     """
 
     options: VersionsOptions
@@ -41,9 +41,7 @@ class VersionsStage(Stage):
     def declaring(self, call: str, **changes: Any) -> VersionsStage:
         if set(changes) == {"with_dropped"}:
             return VersionsStage(attrs.evolve(self.options, **changes))
-        raise PipelineError(
-            f"{call} after versions(...): versions are in no window and fire by themselves; {elsewhere(changes)}"
-        )
+        raise PipelineError(f"{call} after versions(...): versions have no window and no trigger; {elsewhere(changes)}")
 
     def declared(self, option: str) -> Any:
         return self.options if option == "versions" else None
@@ -96,12 +94,12 @@ class VersionsStage(Stage):
         yield from describe_where(takes)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         shown = "latest versions only" if options.latest_only else "all versions"
-        altered = "when a change alters one, a RETRACTION takes it back and what holds now comes"
+        altered = "when a change alters one, it is retracted and the corrected version emitted"
         yield "versions", f"{shown}, each from its valid_from until before its valid_to (null: still valid); {altered}"
         yield "late", describe_late(options)
         yield (
             "bounded",
-            "the latest version of a key that never comes again is kept for ever, unless a change deletes it",
+            "the latest version of each key is stored for ever, unless a change deletes it",
         )
         yield "dropped", describe_dropped(options)
         if isinstance(operator, VersionsOperator):
@@ -110,27 +108,25 @@ class VersionsStage(Stage):
 
 
 def check_changes(relation: Relation, options: VersionsOptions) -> None:
-    """Check that rows or panes can be the changes of a table.
+    """Check that an input can be the changes of a table.
 
     Raises:
-        PipelineError: they cannot.
+        PipelineError: it cannot.
     """
     call = f"versions({options.arguments})"
     if relation.is_changelog:
         raise PipelineError(
-            f"{call} after changes(): its rows set and delete what a table holds, which versions() does itself; leave changes() "
-            "and its suppress out"
+            f"{call} after changes(): its rows are upserts and deletes, which versions() applies itself; leave changes() and its suppress out"
         )
     if not relation.has_timestamps:
         raise PipelineError(
-            f"{call} of panes without timestamp: when would they be valid? Give the stage before a timestamp_combiner, such as "
+            f"{call} of panes without timestamp: they have no start of validity; give the stage before a timestamp_combiner, such as "
             ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
         )
     if relation.behind_us > options.allowed_lateness.us:
         least = Duration(relation.behind_us)
         raise PipelineError(
-            f"{call}: what a suppress holds, or a window gives when it expires, comes when the watermark is {least} past its time, so all "
-            f"of it would be too late; say allowed_lateness={str(least)!r} or more, and a history as long"
+            f"{call}: panes of a suppress, or of an expiring window, are emitted when the watermark is {least} past their time, so all would be too late; use allowed_lateness={str(least)!r} or more, and a history as long"
         )
     taken = {*PANE_COLUMNS, VALID_FROM, VALID_TO}
     for name in (*relation.keys, *(options.values or ())):
@@ -138,11 +134,11 @@ def check_changes(relation: Relation, options: VersionsOptions) -> None:
             raise PipelineError(f"{call}: column {name!r}: the output has a column of this name; rename yours")
     for name in options.values or ():
         if name in relation.keys:
-            raise PipelineError(f"{call}: {name!r} is a key column, which comes out anyway; leave it out of values")
+            raise PipelineError(f"{call}: {name!r} is a key column, which is emitted anyway; leave it out of values")
 
 
 def describe_changes(relation: Relation, options: VersionsOptions) -> str:
-    """What a table's changes mean, for explain."""
+    """The meaning of a table's changes, for explain."""
     keys = ", ".join(map(str, relation.keys))
     words = f"a row sets what is valid for {keys}" if keys else "a row sets what is valid (not keyed: one key)"
     time = "its timestamp" if relation.is_panes else str(relation.event_time)
@@ -150,25 +146,22 @@ def describe_changes(relation: Relation, options: VersionsOptions) -> str:
     if options.deleted:
         words += f"; it deletes where {options.deleted} is true"
     if relation.retracts:
-        words += "; a retraction removes the change that it takes back"
+        words += "; a retraction removes the change that it repeats"
     counts = (
         "that of the later bundle"
         if options.sequence_by is None
         else f"the one with the greatest {options.sequence_by}"
     )
-    words += f"; of several of one key and time {counts} counts"
-    return words + ("; one equal to the version before begins none" if options.only_updated else "")
+    words += f"; of several of the same key and time {counts} counts"
+    return words + ("; one equal to the current version is ignored" if options.only_updated else "")
 
 
 def describe_late(options: VersionsOptions) -> str:
-    """What becomes of late changes, for explain."""
-    return (
-        f"changes are taken until the watermark is {options.allowed_lateness} past them, and reads are exact until it is "
-        f"{options.history} past; further back only each key's latest change is known"
-    )
+    """The handling of late changes, for explain."""
+    return f"changes are accepted until the watermark is {options.allowed_lateness} past them, and reads are exact until it is {options.history} past; further back only each key's latest change is stored"
 
 
 def describe_dropped(options: VersionsOptions) -> str:
-    """Which changes are dropped, for explain."""
-    words = "changes without event time or with one outside the years 1 to 9999, with a null in a key column, and too late; "
-    return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
+    """The dropped changes, for explain."""
+    words = "changes without event time or with one outside the years 1 to 9999, with a null in a key column, and late ones; "
+    return words + ("each is emitted with its reason" if options.with_dropped else "with_dropped() lists them")

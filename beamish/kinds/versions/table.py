@@ -1,12 +1,12 @@
-"""A versioned table in one step of a shard: the changes that it has read, and what becomes of them.
+"""A versioned table in one step of a shard: the loaded changes and their updates.
 
-Changes are stored in segments (``tables/segmented.py``): those whose span has ended by that end, so that what is forgotten
-goes as a whole; those that are still open by a hash of their key, some 16,000 to a segment. A change in order reads its
-key's open segment, and writes that and the newest of the others.
+Changes are stored in segments (``tables/segmented.py``): ended ones by the end of their interval, so that whole segments expire;
+open ones by a hash of their key, some 16,000 to a segment. An in-order change reads its key's open segment, and writes it and the
+newest closed one.
 
-columns of the index beside segment and rows (int64, microseconds since the epoch):
-    start_us, end_us    from the least start of a span to the greatest end
-    expires_us          the greatest watermark at which an open one is forgotten; NEVER_US: none ever is
+columns of the index besides segment and rows (int64, microseconds since the epoch):
+    start_us, end_us    from the least start of an interval to the greatest end
+    expires_us          the greatest watermark at which an open one expires; NEVER_US: never
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from beamish.triggers.trigger import NEVER_US
 
 NAME = "versions"
 LATEST = END_OF_TIME_US - 1
-"""The time at which a key's latest change counts."""
+"""The time to look up a key's latest change."""
 LAYOUT = Layout(NAME, ("start_us", "end_us", "expires_us"))
 _FIRST_HASHED, _LAST_HASHED = -(2**62), -(2**62) + 2**32
-"""The numbers of the segments of open changes; those of what has ended are above, since times are."""
+"""The segment numbers of open changes; those of ended ones are above, since times are."""
 
 _ALIKE = np.uint32(2**20)
-"""Hashes are alike if they leave the same rest by this number; a table of so many flags finds them."""
+"""The modulus of the hash filter: a table of this many flags."""
 
 
 @attrs.frozen
 class TablePolicy:
-    """How a table is cut into segments; it changes nothing in what comes out.
+    """How a table is partitioned into segments; does not affect the output.
 
     Attributes:
-        open_rows: about as many open changes are in a segment.
-        spans: how what has ended is cut, and the rows that a join keeps.
+        open_rows: approximate number of open changes per segment.
+        spans: the partitioning of ended changes, and of the rows that a join stores.
     """
 
     open_rows: int = 16_384
@@ -72,7 +72,7 @@ class VersionTable(SegmentedRecords[Changes]):
     Args:
         plan: the table's.
         store: the shard's.
-        policy: how it is cut into segments.
+        policy: how it is partitioned into segments.
 
     Attributes:
         plan: the table's.
@@ -87,33 +87,29 @@ class VersionTable(SegmentedRecords[Changes]):
         self._spans = Spans.of(policy.spans, about.get("spans"))
         self._hashed: int = about.get("hashed", 1)
 
-    # What is read
-
     def _load_open(self, hashes: NDArray[np.uint32]) -> None:
-        """Read the open changes of keys."""
+        """Load the open changes of keys."""
         self.load(np.unique(self._segments_of(hashes)).tolist())
 
     def _segments_of(self, hashes: NDArray[np.uint32]) -> Ints:
-        """The segments of open changes of keys."""
+        """The segment numbers of open changes of keys."""
         return _FIRST_HASHED + (hashes % np.uint32(self._hashed)).astype(np.int64)
 
     def _of_keys(self, hashes: NDArray[np.uint32]) -> Ints:
-        """Which changes in memory may be of keys: those whose hashes are alike, as indices."""
+        """Candidate changes in memory by key hashes, as indices."""
         alike = np.zeros(_ALIKE, dtype=bool)
         alike[hashes % _ALIKE] = True
         return np.flatnonzero(alike[self.records["hash"] % _ALIKE] & self.alive)
 
     def _load_ended(self, since_us: int, until_us: int = END_OF_TIME_US) -> None:
-        """Read changes whose span reaches a time or a later one, and begins at another or before."""
+        """Load changes whose interval overlaps a range of times."""
         index = self.segments.index
         self.load_where(self._ended & (index["end_us"] >= since_us) & (index["start_us"] <= until_us))
 
     @property
     def _ended(self) -> Flags:
-        """Which entries of the index are of changes whose span has ended."""
+        """Which entries of the index are segments of ended changes."""
         return self.segments.index["segment"] > _LAST_HASHED
-
-    # What happens to it
 
     def take_in(
         self,
@@ -126,16 +122,16 @@ class VersionTable(SegmentedRecords[Changes]):
         late: Flags,
         latest_only: bool,
     ) -> Folded:
-        """Take changes in.
+        """Fold changes in.
 
         Args:
             cells: their keys, values and sequence, n rows.
             time_us: int64, n: microseconds since the epoch.
             deletes: bool, n: whether each deletes.
             step: the number of this step.
-            signs: int64, n: -1 takes an equal one back; None: none does.
-            late: bool, n: whether each came behind the watermark.
-            latest_only: whether only versions without end come out.
+            signs: int64, n: -1 retracts an equal one; None: no retractions.
+            late: bool, n: whether each is behind the watermark.
+            latest_only: whether only versions without end are emitted.
         """
         keys = key_columns(cells)
         steps, hashes = np.full(len(time_us), step), hash_keys(keys, len(time_us))
@@ -161,12 +157,12 @@ class VersionTable(SegmentedRecords[Changes]):
         return folded
 
     def _codes(self, arrived: Changes) -> tuple[Ints, Groups, Groups]:
-        """Which changes in memory are of the same keys or alike, as indices; their keys as numbers, and those of what came."""
+        """Candidate changes in memory, as indices; the numbers of their keys, and of the new changes."""
         at = self._of_keys(arrived["hash"])
         return at, *codes_of_both(self.records.take(at).keys, arrived.keys, len(at), len(arrived))
 
     def _load_reached(self, arrived: Changes) -> None:
-        """Read what changes reach, where they come before their key's latest."""
+        """Load the changes that out-of-order changes affect."""
         at, of, other = self._codes(arrived)
         latest, least = of.greatest(self.records["from_us"][at]), other.least(arrived["from_us"])
         with_last = self.plan.signed or self.plan.options.only_updated
@@ -175,14 +171,14 @@ class VersionTable(SegmentedRecords[Changes]):
             self._load_ended(int(least[before].min()))
 
     def find(self, keys: Sequence[pa.Array], time_us: Ints) -> tuple[Changes, Ints]:
-        """What counted for keys at times.
+        """Look up the changes of keys valid at times.
 
         Args:
             keys: key columns, n rows, in the table's types.
             time_us: int64, n: microseconds since the epoch; or ``LATEST``.
 
         Returns:
-            changes; and int64, n: which of them, deletes included; -1: none.
+            changes; and int64, n: the index of each match, deletes included; -1: none.
         """
         hashes = hash_keys(keys, len(time_us))
         self._load_open(hashes)
@@ -195,7 +191,7 @@ class VersionTable(SegmentedRecords[Changes]):
         return changes, find_at(of.of, changes["from_us"], changes["to_us"], other.of, time_us)
 
     def forget(self, watermark_us: int) -> None:
-        """Forget what no read can reach any more; what has ended goes a segment at a time."""
+        """Drop changes that no read can reach; ended ones by whole segments."""
         index = self.segments.index
         horizon = horizon_us(watermark_us, self.plan.options.history.us)
         self.drop(self._ended & (index["end_us"] < horizon))
@@ -204,7 +200,7 @@ class VersionTable(SegmentedRecords[Changes]):
             self.rewrite(self.segments.numbers(expired))
 
     def expires_us(self, changes: Changes | Columns) -> Ints:
-        """The watermark above which an open change is forgotten: int64, microseconds; NEVER_US: none."""
+        """The watermark above which an open change expires: int64, microseconds; NEVER_US: never."""
         history, tolerance = self.plan.options.history.us, self.plan.tolerance_us
         is_open, deletes = changes["to_us"] == END_OF_TIME_US, changes["deletes"]
         expires = np.where(is_open & deletes, changes["from_us"] + history, NEVER_US)
@@ -215,16 +211,14 @@ class VersionTable(SegmentedRecords[Changes]):
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which something is forgotten; None: nothing is."""
+        """The least watermark at which something expires; None: nothing does."""
         index = self.segments.index
         due = index["expires_us"][index["expires_us"] != NEVER_US].tolist()
         due += (index["end_us"][self._ended] + self.plan.options.history.us).tolist()
         return min(due) + 1 if due else None
 
-    # What is stored
-
     def save(self, watermark_us: int) -> None:
-        """Write what the step has changed."""
+        """Write the changes of the step."""
         self._adapt()
         ended_below = horizon_us(watermark_us, self.plan.options.history.us)
         self.segments.about = {"spans": self._spans.about, "hashed": self._hashed}
@@ -235,7 +229,7 @@ class VersionTable(SegmentedRecords[Changes]):
         )
 
     def _adapt(self) -> None:
-        """Choose how long spans are from now on; cut open changes into more segments where these hold too many."""
+        """Choose the span of segments from now on; split overfull segments of open changes."""
         index, ended = self.segments.index, self._ended
         to_us = self.records["to_us"][self.is_new]
         self._spans.adapt(to_us[to_us < END_OF_TIME_US], index["segment"][ended], index["rows"][ended])
@@ -245,7 +239,7 @@ class VersionTable(SegmentedRecords[Changes]):
             self._hashed = 1 << (rows // self._policy.open_rows).bit_length()
 
     def _numbers(self, changes: Changes) -> Ints:
-        """The segment that each belongs to."""
+        """The segment of each change."""
         target = self._spans.number(changes["to_us"])
         is_open = changes["to_us"] == END_OF_TIME_US
         target[is_open] = self._segments_of(changes["hash"][is_open])

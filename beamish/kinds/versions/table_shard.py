@@ -1,4 +1,4 @@
-"""What shards with a versioned table have in common."""
+"""The base of shards with a versioned table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TableShard(Shard):
         operator: of the stage.
         plan: the table's.
         store: the shard's.
-        policy: how the table is cut into segments.
+        policy: how the table is partitioned into segments.
         inputs: number of inputs whose watermark counts.
 
     Raises:

@@ -1,6 +1,6 @@
-"""How rows come in: they find their windows, are accumulated there, and the windows that got one are asked.
+"""Arriving rows: they are assigned to windows and accumulated, and the windows with new rows are evaluated.
 
-Rows that are too late, or whose window is closed, are dropped on the way (drops.py).
+Rows that are too late, or whose window is closed, are dropped (drops.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _assigned(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
 
 
 def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
-    """Drop the entries whose windows have expired, or fell out, or whose rows are not kept; gives the rest."""
+    """Drop the entries whose windows have expired or were evicted, or whose rows are past retention; returns the rest."""
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
     entries = entries.only(~expired)
@@ -57,7 +57,7 @@ def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
 
 
 def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
-    """Add entries to their windows; gives those that got one."""
+    """Add entries to their windows; returns the windows."""
     if not len(entries.row):
         return _NO_WINDOWS
 
@@ -90,7 +90,7 @@ def _accumulate_others(step: Step, bundle: Bundle, entries: Entries, target: Int
 
 
 def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> WindowIndices:
-    """Add entries to the accumulators of their targets (intp, one per entry); gives the windows that got one."""
+    """Add entries to the accumulators of their targets (intp, one per entry); returns the windows."""
     table = step.table
     groups = factorize_values(target)
     for part in step.parts:

@@ -96,7 +96,7 @@ class _OfWindows(Answer):
 
     @property
     def _span_read(self) -> tuple[int, int]:
-        """The span of the segments that are read."""
+        """The span of the segments to read."""
         return self.span
 
     def needs(self, notes: Store) -> Iterator[str]:
@@ -128,7 +128,7 @@ class Windows(_OfWindows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, as the head of this file has them."""
+        """The columns, as in the module docstring."""
         plan = self.plan
         values = pa.struct(list(plan.value_schema)) if plan.value_schema.names else None
         columns = {
@@ -171,7 +171,7 @@ class Windows(_OfWindows):
 
 
 def _state_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
-    """The columns of what a window is and holds."""
+    """The columns of a window and its contents."""
     rows, closed = stored.num_rows, stored["closed"].to_numpy()
     state = columns_under(stored, "state.", plan.state_schema)
     bounds = {column: stored[column].to_numpy() for column in ("start_us", "end_us")}
@@ -187,7 +187,7 @@ def _state_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
 
 
 def _past_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
-    """The columns of the last pane, and when a window expires."""
+    """The columns of the last pane, and the expiry of a window."""
     timing = pa.array(stored["timing"].to_numpy().astype(np.int64), mask=stored["panes"].to_numpy() == 0)
     expires = plan.expiry_us(stored["end_us"].to_numpy())
     live = columns_under(stored, "live.", plan.value_schema if plan.options.keeps_values else pa.schema([]))
@@ -203,9 +203,9 @@ def _past_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
 def _waits(
     plan: WindowPlan, trigger: Trigger, stored: pa.Table, at_clocks: tuple[int | Ints, int], *, is_new: bool
 ) -> Columns:
-    """What open windows wait for, and the clock at which their trigger is asked.
+    """The reasons why open windows have not fired, and the clock at which their trigger is evaluated.
 
-    ``is_new``: it is another trigger than the shard knows yet, as it will begin.
+    ``is_new``: the trigger has changed, and is shown in its initial state.
     """
     rows, (progress, clock_us) = stored.num_rows, at_clocks
     columns = {name: stored[name].to_numpy() for name in ("start_us", "end_us")}
@@ -231,7 +231,7 @@ def _waits(
 
 
 class _Waiting(TriggerNow):
-    """What triggers see of windows at rest (``triggers/trigger.py``: Waiting)."""
+    """The context of triggers of stored windows (``triggers/trigger.py``: Waiting)."""
 
     def __init__(self, columns: Columns, progress: int | Ints, clock_us: int, merging: bool, *, of_rows: bool) -> None:
         super().__init__(columns, progress, clock_us, merging)
@@ -248,7 +248,7 @@ class _Waiting(TriggerNow):
 
 
 def watermark_to_pass(end_us: int, watermark_us: int) -> str:
-    """What a window that ends then waits for, at a watermark, in words that follow "it waits for"."""
+    """The reason why the end of a window has not been reached at a watermark, to follow "it waits for"."""
     if end_us == END_OF_TIME_US:
         return "the end of time, which a stream does not reach"
     words = f"the watermark to pass its end, {instant_in_words(end_us)}"
@@ -290,7 +290,7 @@ class Rows(_OfWindows):
 
     @property
     def _span_read(self) -> tuple[int, int]:
-        # A window of one's own may lie elsewhere than its rows.
+        # A custom window may not contain its rows' times.
         return self.span if self.plan.window.holds_its_rows else EVER
 
     def read(self, store: Store) -> pa.Table:
@@ -324,10 +324,10 @@ def answer_of(of: ReadPlan, asked: Asked, **more: Any) -> Windows | Rows:
 
 
 def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
-    """The accumulation that keeps the rows that are meant, and what it calls them.
+    """The accumulation that stores the selected rows, and its name for them.
 
     Raises:
-        PipelineError: nothing keeps rows, or several do and none is named, or it does not.
+        PipelineError: no accumulation stores rows, or several do and none is named, or the named one does not.
     """
     named = [(name, bound) for bound in plan.accumulations for name in _names(bound)]
     known = {name: (bound, name) for name, bound in named}
@@ -349,7 +349,7 @@ def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
 
 
 def _names(bound: BoundAccumulation) -> list[str]:
-    """What an accumulation calls the rows that it keeps: by inputs, or by the name of its column."""
+    """The names of an accumulation's stored rows: its inputs, or its column."""
     return [name or bound.name for name in bound.accumulation.kept(bound.types)]
 
 
@@ -366,7 +366,7 @@ def _rows_schema(plan: WindowPlan, of: str | None) -> pa.Schema:
 
 
 def _once(keys: Sequence[pa.Array], place: Ints, rows: pa.Array, window: Ints) -> Ints:
-    """Which of rows in windows are shown, in order: equal rows as often as the window has them that has most of them."""
+    """The rows to show, in order: equal rows as often as in the window that has most of them."""
     by_key = [key for column in keys for key in sort_keys(plain(column))]
     rank = ranks([*by_key, place, *sort_keys(plain(rows))])
     in_window = factorize_values(rank * (int(window.max(initial=0)) + 1) + window)

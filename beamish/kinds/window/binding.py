@@ -1,4 +1,4 @@
-"""Accumulations bound to the columns and types of the rows that they take."""
+"""Accumulations bound to the columns and types of their input rows."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class BoundAccumulation:
 
     Attributes:
         name: its output column.
-        accumulation: what works on the rows: ``bound``, or an adapter around it where rows can be removed.
-        bound: what the pipeline declares, over the columns of the rows.
+        accumulation: ``bound``, or an adapter around it for retracting input.
+        bound: the declared accumulation, bound to the columns of the rows.
         columns: the input columns it reads, with their types.
         fields: the columns of its state.
-        first: the place of the first of them among all accumulations' state columns.
+        first: the position of the first of them among all state columns.
     """
 
     name: str
@@ -44,7 +44,7 @@ class BoundAccumulation:
     first: int
 
     def values(self, state: pa.Table) -> pa.Array:
-        """What accumulators hold, as values of its output column.
+        """The values of its output column for accumulators.
 
         Args:
             state: the accumulators of all accumulations.
@@ -59,8 +59,8 @@ class BoundAccumulation:
     def inputs(self, table: pa.Table) -> list[pa.Array]:
         """Its input columns in a table of rows.
 
-        For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first; where they are
-        numbered, their number; where they are of windows of rows and kept for a time, their event time.
+        For one that reads whole rows, the rows as one struct column; for retracting input, their sign first; their number, if
+        rows are numbered; their event time, for retention by time in count windows.
         """
         columns = [table[name].combine_chunks() for name in self.columns]
         if self.accumulation.inputs is None:
@@ -78,11 +78,11 @@ class BoundAccumulation:
         return [[name, str(type_)] for name, type_ in zip(self.columns, self.types, strict=True)]
 
     def state_in(self, slices: pa.Table) -> list[pa.Array]:
-        """Its state's columns in a table of slices (kinds/window/packing.py)."""
+        """Its state columns in a table of slices (kinds/window/packing.py)."""
         return [slices[f"{self.name}.{i}"].combine_chunks() for i in range(len(self.fields))]
 
     def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
-        """Its own among all accumulations' state columns."""
+        """Its state columns among those of all accumulations."""
         return columns[self.first : self.first + len(self.fields)]
 
 
@@ -96,12 +96,12 @@ def bind_accumulations(
 
     Args:
         accumulations: by the name of their output column.
-        inputs: of a merge, by name; else none.
-        schema: the rows' columns; with a sign where rows can be removed.
-        window: the window option, which may say which rows of it meet.
+        inputs: of a merge, by name; otherwise empty.
+        schema: the rows' columns; with a sign for retracting input.
+        window: the window option, which may define matches of a join.
 
     Raises:
-        ColumnError: a column is missing, twice there, or of the wrong type.
+        ColumnError: a column is missing, ambiguous, or of the wrong type.
     """
     first = 0
     public = [field for field in schema if not is_reserved(field.name)]
@@ -124,11 +124,11 @@ def bind_accumulations(
 
 
 def bind_keeper(schema: pa.Schema, first: int) -> BoundAccumulation:
-    """What keeps rows where rows can be removed and some are dropped; those of columns that can be compared.
+    """An accumulation that stores the rows, for retracting input with dropped rows; only comparable columns.
 
     Args:
         schema: the rows' columns.
-        first: the place of its state's column.
+        first: the position of its state column.
     """
     own = [field for field in schema if not is_reserved(field.name) and is_orderable(plain_type(field.type))]
     names, types = tuple(field.name for field in own), tuple(field.type for field in own)
@@ -137,21 +137,21 @@ def bind_keeper(schema: pa.Schema, first: int) -> BoundAccumulation:
 
 
 def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:
-    """A join that gives each pair once, also where rows are in several windows."""
-    if isinstance(window, Within):  # a pair is in one
+    """A join that emits each pair once, also if rows are in several windows."""
+    if isinstance(window, Within):  # a pair is in a single window
         return attrs.evolve(join, meets_us=_span_us(join, window))
     dated = window.counts_rows and any(keeps.for_us is not None for keeps in join.keeps)
     return attrs.evolve(join, numbered=window.may_overlap, dated=dated)
 
 
 def _span_us(join: Gathered, within: Within) -> tuple[int, int]:
-    """How far before a left row and after it the right rows are that it meets, microseconds."""
+    """How far before and after a left row its matches are, microseconds."""
     spans = within.before.us, within.after.us
     return spans[::-1] if join.sides[0].name == within.of else spans
 
 
 def _meeting(join: Pairs, within: Within) -> MeetingPairs:
-    """A join of which only those rows meet that are at most a span apart."""
+    """An interval join: only rows within a span match."""
     before_us, after_us = _span_us(join, within)
     return MeetingPairs(
         declared=join.declared,

@@ -1,4 +1,4 @@
-"""The rows of one step as they came: rows, or slices of rows (packing.py). They have no windows yet (entries.py)."""
+"""The input rows of one step: rows, or slices of rows (packing.py), not yet assigned to windows (entries.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from beamish.kinds.window.plan import WindowPlan
 
 @attrs.define
 class Bundle:
-    """What came in one step, before it is put into windows.
+    """The input of one step, before it is assigned to windows.
 
     Attributes:
         plan: the stage's plan.
@@ -59,7 +59,7 @@ class Bundle:
 
     @classmethod
     def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
-        """Read the payloads of a step."""
+        """Decode the payloads of a step."""
         table, untimed_rows, out_of_range = unpack(payloads)
         if plan.preaggregates:
             time = table[SLICE].to_numpy()
@@ -96,7 +96,7 @@ class Bundle:
         Args:
             entry: int64, indices of rows or slices.
             groups: of the entries.
-            before: the accumulators so far, one per group; None: they are new.
+            before: the accumulators so far, one per group; None: new ones.
         """
         everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
         table = self.table if everything else self.table.take(pa.array(entry))
@@ -130,7 +130,7 @@ def _untimed(plan: WindowPlan, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _times_of_counted(table: pa.Table) -> Ints:
-    """The event times of rows that are counted; NO_VALUE for those without, or out of range."""
+    """The event times of counted rows; NO_VALUE for those without, or out of range."""
     time = pc.fill_null(table[EVENT_TIME], NO_VALUE).to_numpy()
     return np.where(in_range(time), time, NO_VALUE)
 

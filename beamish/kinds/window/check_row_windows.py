@@ -1,4 +1,4 @@
-"""What a window stage whose windows are of rows must keep together (docs/rules/windows.md#windows-of-rows)."""
+"""Checks of a window stage with count windows (docs/rules/windows.md#windows-of-rows)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from beamish.windows.sliding import SlidingWindows
 
 
 def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check windows with how they are numbered, or that they are of time.
+    """Check windows against their numbering, or that they are time windows.
 
     Raises:
-        PipelineError: something does not go together.
+        PipelineError: incompatible options.
     """
     if options.window is None:
         _check_not_inherited(takes)
@@ -77,7 +77,7 @@ def _check_counted(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 
 def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has: bool) -> None:
-    """Check that what needs an event time has one."""
+    """Check that options which need an event time have one."""
     assert options.window is not None  # noqa: S101 - it is of rows
     numbering = options.window.numbering
     needs = [
@@ -99,7 +99,7 @@ def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has:
 
 
 def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that panes have a time by which they fall into windows of time; the global window takes all."""
+    """Check that panes have a time for time windows; the global window accepts all."""
     if options.window is None or options.window.is_all_of_time:
         return
     for relation in takes:
@@ -118,7 +118,7 @@ def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 
 def _check_sampled(window: WindowOption, takes: Sequence[Relation]) -> None:
-    """Check that windows with gaps between them hold the ends of some of the windows that panes are in."""
+    """Check that windows with gaps between them contain the ends of some of the panes' windows."""
     for relation in takes:
         of = relation.window
         if of is not None and relation.at_window_ends and _miss_all(window, of):
@@ -129,10 +129,10 @@ def _check_sampled(window: WindowOption, takes: Sequence[Relation]) -> None:
 
 
 def _miss_all(window: WindowOption, of: WindowOption) -> bool:
-    """Whether the last microseconds of all windows lie between those of others."""
+    """Whether the last microseconds of all windows lie in the gaps of others."""
     if not (isinstance(window, SlidingWindows) and isinstance(of, (FixedWindows, SlidingWindows))):
         return False
-    if not (window.holds_its_rows and of.holds_its_rows):  # windows of one's own may be others
+    if not (window.holds_its_rows and of.holds_its_rows):  # custom windows may differ
         return False
     last_us = of.offset.us + of.size.us - 1
     return (last_us - window.offset.us) % gcd(window.period.us, of.period_us) >= window.size.us

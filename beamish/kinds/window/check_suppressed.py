@@ -1,4 +1,4 @@
-"""What a window stage and a suppress must keep together, and what follows for the stage after it."""
+"""Checks of a suppressed window stage, and consequences for the next stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
     """Check a window stage's options with the suppress that follows it.
 
     Raises:
-        PipelineError: they do not go together.
+        PipelineError: incompatible options.
     """
     until = suppress.until
     if options.counts_rows:
@@ -53,10 +53,10 @@ def _lacks_timestamps(options: WindowOptions) -> bool:
 
 
 def check_closes(options: WindowOptions, suppress: Suppress) -> None:
-    """Check that what is held comes out of a stream that does not end.
+    """Check that buffered updates are emitted on an unbounded stream.
 
     Raises:
-        PipelineError: windows that are all of time never close.
+        PipelineError: global windows never close.
     """
     if isinstance(suppress.until, UntilWindowCloses) and options.never_ends:
         raise PipelineError(
@@ -66,10 +66,10 @@ def check_closes(options: WindowOptions, suppress: Suppress) -> None:
 
 
 def check_in_time(options: WindowOptions, relation: Relation) -> None:
-    """Check that what a suppressed stage lets through does not come too late for the stage that takes it.
+    """Check that the output of a suppressed stage is not too late for the next stage.
 
     Raises:
-        PipelineError: all of it would; or it is a changelog, which is no panes.
+        PipelineError: all of it would be; or it is a changelog, not panes.
     """
     if relation.is_changelog:
         raise PipelineError(
@@ -88,14 +88,14 @@ def check_in_time(options: WindowOptions, relation: Relation) -> None:
 
 
 def behind_us(options: WindowOptions, suppress: Suppress) -> int:
-    """How far past its time a pane comes out where the watermark decides, microseconds."""
+    """How far past its time a pane is emitted, if determined by the watermark, microseconds."""
     if isinstance(suppress.until, UntilWindowCloses):
         return options.allowed_lateness.us
     return 0 if suppress.until.by_clock else suppress.until.wait.us
 
 
 def measured(options: WindowOptions, suppress: Suppress) -> str:
-    """From what a wait is measured, for explain."""
+    """The start of a wait, for explain."""
     until = suppress.until
     if isinstance(until, UntilWindowCloses):
         lateness = options.allowed_lateness

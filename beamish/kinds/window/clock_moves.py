@@ -1,4 +1,4 @@
-"""What progress does to windows, and a clock that moves: all that it concerns are asked at once, as columns (firing.py)."""
+"""Effects of progress and of the clock on windows: all affected ones are evaluated at once, as columns (firing.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from beamish.triggers.trigger import WindowIndices
 
 
 def move_watermark(step: Step) -> None:
-    """Windows whose end or expiry the watermark passes, or has passed by a lateness that is less now, are asked, or give their last pane and go."""
+    """Windows whose end or expiry the watermark passes, or has passed by a reduced lateness, are evaluated, or emit their last pane and expire."""
     step.watermark_us = step.state.note.clocks.watermark_us
     if step.state.progress.load_due(step):
         pass_ends(step)
@@ -18,7 +18,7 @@ def move_watermark(step: Step) -> None:
 
 
 def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
-    """Windows whose end or expiry is passed are asked, or give their last pane and go; those ``came`` are asked too, with them."""
+    """Windows whose end or expiry is passed are evaluated, or emit their last pane and expire; those ``came`` are evaluated too."""
     table, every = step.table, np.arange(len(step.table))
     before, now = step.progress_before(every), step.progress(every)
     end = table["end_us"]
@@ -56,7 +56,7 @@ def ask_or_end(step: Step, came: WindowIndices) -> None:
 
 
 def move_clock(step: Step) -> None:
-    """Windows with a wait that the processing-time clock has reached are asked."""
+    """Evaluate windows whose target the processing-time clock has reached."""
     step.clock_us = step.state.note.clocks.clock_us
     if step.clock_us > step.clock_before_us and step.plan.options.trigger.needs_clock:
         step.load(step.state.index["wake_us"] <= step.clock_us)
@@ -66,7 +66,7 @@ def move_clock(step: Step) -> None:
 
 
 def take_up_changes(step: Step) -> None:
-    """The trigger or the lateness changed since the state was written: windows with another trigger wait as if their rows came now."""
+    """The trigger or the lateness changed since the state was written: another trigger starts as if the rows arrived now."""
     if step.state.changed.trigger:
         table = step.table
         waiting = np.flatnonzero(~table["closed"])

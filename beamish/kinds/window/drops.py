@@ -1,9 +1,9 @@
-"""Dropping rows: they are counted by reason, and listed where the pipeline asks for it.
+"""Dropping rows: counting by reason, and listing if the pipeline requests it.
 
 See docs/rules/output.md#dropped-rows.
 
-A row is dropped from a window (it expired, its trigger has finished), or, once and from no window, for its event time
-(it has none, or one that is out of range). The second kind is counted once per row, the first once per (row, window).
+A row is dropped from a window (expired, or its trigger has finished), or, once and from no window, for its event time (missing or
+out of range). The second kind is counted once per row, the first once per (row, window).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def drop_untimed(step: Step, bundle: Bundle, timed: Flags) -> None:
     """Drop the rows without event time, and those whose event time is out of range.
 
     Args:
-        step: the step they came in.
+        step: the current step.
         bundle: the rows.
         timed: bool, one per row of the bundle: whether its event time is in range.
     """
@@ -74,12 +74,12 @@ def _drop_from_windows(
 
 
 def drop_error(step: Step, bundle: Bundle, entries: Entries, messages: Sequence[str]) -> None:
-    """Drop entries with which something raised, each from its window, with what was raised."""
+    """Drop entries that caused errors, each from its window, with the error."""
     _drop_from_windows(step, bundle, entries, ERROR, messages)
 
 
 def _note_latest(step: Step, time_us: Ints) -> None:
-    """Keep how far behind the watermark the earliest dropped row was (of a slice its start, if the query is not observed)."""
+    """Track how far behind the watermark the earliest dropped row was (for a slice its start, if the query is not observed)."""
     if len(time_us) and step.watermark_us not in (NO_WATERMARK_US, END_OF_TIME_US):
         late_by_us = step.watermark_us - int(time_us.min())
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
@@ -89,11 +89,11 @@ def drop_rows(step: Step, bundle: Bundle, rows: Flags, reason: int, *, messages:
     """Drop rows that are in no window.
 
     Args:
-        step: the step they came in.
+        step: the current step.
         bundle: the rows.
         rows: bool, one per row of the bundle: whether it is dropped.
-        reason: why.
-        messages: what was raised with each that is dropped.
+        reason: the reason.
+        messages: the error of each dropped row.
     """
     if rows.any():
         _drop_from_no_window(
@@ -102,7 +102,7 @@ def drop_rows(step: Step, bundle: Bundle, rows: Flags, reason: int, *, messages:
 
 
 def drop_from_no_window(step: Step, rows: pa.Table, reason: int, messages: Sequence[str]) -> None:
-    """Drop rows that no bundle has; ``messages``: what was raised with each."""
+    """Drop rows outside of a bundle; ``messages``: the error of each."""
     _drop_from_no_window(
         step, rows, rows.num_rows, step.table.keys.append(plan_keys(step.plan, rows)), reason, messages=messages
     )
@@ -118,7 +118,7 @@ def _drop_from_no_window(
 
 
 def _as_listed(plan: WindowPlan, rows: pa.Table) -> pa.Array:
-    """Rows in the plan's ``row_type``: of a merge one struct per input, and only that of the row's own input is not null."""
+    """Rows in the plan's ``row_type``: in a merge one struct per input, of which only the row's own is not null."""
     fields = list(plan.row_type)
     if not plan.has_several_inputs:
         return structs(rows, pa.schema(fields))

@@ -5,8 +5,8 @@ the window table that it ends up in (lookup.py, merging.py).
 
 columns (one entry per (row, window)):
     row                 int64[n], index into the bundle
-    start_us, end_us    int64[n], microseconds since the epoch, or numbers of rows: the window that the row itself falls in
-    key_at              int64[n], where its key is in the window table's pool of keys
+    start_us, end_us    int64[n], microseconds since the epoch, or numbers of rows: the row's own window
+    key_at              int64[n], the position of its key in the window table's pool of keys
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Entries:
         return attrs.evolve(self, start_us=windows.start_us, end_us=windows.end_us)
 
     def only(self, kept: Flags) -> Entries:
-        """Those for which ``kept`` holds."""
+        """Those with ``kept`` set."""
         return Entries(self.row[kept], self.start_us[kept], self.end_us[kept], self.key_at[kept])
 
 
@@ -45,7 +45,7 @@ def entries_of(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
     """Put a bundle's rows into windows of their own.
 
     Args:
-        step: the step they came in.
+        step: the current step.
         bundle: the rows.
         windowed: bool, one per row of the bundle: the rows to take.
     """

@@ -1,4 +1,4 @@
-"""Errors in users' functions, with the key and the window they happened for."""
+"""Errors in user functions, with their key and window."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from beamish.kinds.window.window_table import WindowTable
 
 @contextmanager
 def naming_window(table: WindowTable, at: NDArray[np.int64] | None = None) -> Iterator[None]:
-    """Name key and window in what is raised inside.
+    """Add key and window to errors raised inside.
 
     Args:
         table: the window table.
-        at: the windows that the error's group numbers; None: it is the number in the table itself.
+        at: the windows indexed by the error's group; None: the group is the index in the table.
     """
     try:
         yield
@@ -34,7 +34,7 @@ def naming_window(table: WindowTable, at: NDArray[np.int64] | None = None) -> It
 
 @contextmanager
 def naming_key(table: WindowTable, key_at: NDArray[np.int64]) -> Iterator[None]:
-    """Name the key in what is raised inside; ``key_at`` says where the keys are that the error's group numbers."""
+    """Add the key to errors raised inside; ``key_at``: the positions of the keys indexed by the error's group."""
     try:
         yield
     except UserFunctionError as error:
@@ -51,7 +51,7 @@ def _key(table: WindowTable, key_at: int) -> str:
 def _time(us: int) -> str:
     try:
         return instant(us).isoformat()
-    except OverflowError:  # the end of time, or a user's window beyond the year 9999
+    except OverflowError:  # the end of time, or a custom window beyond the year 9999
         return f"{us} us"
 
 

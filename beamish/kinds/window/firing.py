@@ -1,4 +1,4 @@
-"""What a firing gives: a pane, its retraction, or nothing (docs/rules/panes.md#panes)."""
+"""The output of a firing: a pane, its retraction, or nothing (docs/rules/panes.md#panes)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
 def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
-    """Windows fire: those whose trigger is ready, and those that expire.
+    """Fire windows: those whose trigger is ready, and those that expire.
 
     Args:
-        step: the step it happens in.
+        step: the current step.
         at: open windows.
         expiring: bool, one per window: whether it fires because it expires, whatever its trigger says.
     """
@@ -69,7 +69,7 @@ def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
 
 
 def ask(step: Step, at: WindowIndices) -> None:
-    """Ask the triggers of open windows, and fire those that are ready."""
+    """Evaluate the triggers of open windows, and fire those that are ready."""
     ready = step.plan.options.trigger.should_fire_columns(step.table.trigger, at, step.now())
     fire(step, at[ready], np.zeros(int(ready.sum()), dtype=bool))
 
@@ -161,7 +161,7 @@ def _emit(step: Step, firing: Firing) -> None:
 
 
 def _pane_times(step: Step, at: WindowIndices) -> Ints:
-    """What a combiner makes of the new rows; without such a row, where windows have no last microsecond, the time of the pane replaced."""
+    """The combined timestamp of the new rows; without such a row, if windows have no last microsecond, the time of the replaced pane."""
     times: Ints = step.table["pane_time_us"][at]
     options = step.plan.options
     endless = step.plan.window.is_all_of_time or not step.plan.progress.by_watermark
@@ -172,7 +172,7 @@ def _pane_times(step: Step, at: WindowIndices) -> Ints:
 
 
 def into_windows(table: WindowTable, at: WindowIndices) -> dict[str, NDArray[Any]]:
-    """The windows that others became part of, as output columns."""
+    """The windows that others merged into, as output columns."""
     return {"into_start_us": table["start_us"][at], "into_end_us": table["end_us"][at]}
 
 
@@ -193,7 +193,7 @@ def last_panes(step: Step, at: WindowIndices) -> dict[str, NDArray[Any]]:
 
 
 def repeats(plan: WindowPlan, index: Ints) -> Flags:
-    """Whether panes with these numbers stand for those before them, where nothing is taken back: bool, one each."""
+    """Whether panes with these numbers replace earlier ones without retractions: bool, one each."""
     return (index > 0) & (not plan.options.discards) & (not plan.options.retracts)
 
 

@@ -1,4 +1,4 @@
-"""Keys that had no row for long are forgotten, where all of time is their window (docs/rules/windows.md#forget-after).
+"""Expiry of inactive keys in the global window (docs/rules/windows.md#forget-after).
 
 A window is over when the watermark is a span past the latest of its rows, so each row moves that on.
 

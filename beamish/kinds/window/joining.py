@@ -1,6 +1,6 @@
-"""Payloads of rows that came piece by piece: those of slices are put together again before they travel.
+"""Payloads packed in pieces: slices of pieces are merged before they are sent.
 
-A piece is packed while the next is read, and takes little memory; but each piece has slices of its own.
+A piece is packed while the next is read, and takes little memory; but each piece has its own slices.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from beamish.kinds.window.packing import about, slices, to_payload, unpack
 from beamish.kinds.window.plan import WindowPlan
 
 _MOST_BYTES = 64 * 2**20
-"""Payloads wait for others up to here."""
+"""Payloads wait for others up to this size."""
 _WORTH = 1.25
-"""Payloads are put together if they have at least so many times the slices that are left."""
+"""Payloads are merged if this divides their number of slices."""
 
 
 def joined(packed: Iterable[tuple[int, bytes]], plan_of: Callable[[bytes], WindowPlan]) -> Iterator[tuple[int, bytes]]:
@@ -45,7 +45,7 @@ def _each_joined(held: Mapping[tuple[int, WindowPlan], Sequence[bytes]]) -> Iter
 
 
 def _join(plan: WindowPlan, payloads: Sequence[bytes]) -> Sequence[bytes]:
-    """Payloads of slices as one in which each key and slice comes once; as they are where little would be saved."""
+    """Merge payloads of slices, so that each key and slice occurs once; unchanged if little would be saved."""
     if len(payloads) == 1:
         return payloads
     table, untimed, out_of_range = unpack(payloads)

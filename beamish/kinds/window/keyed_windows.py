@@ -19,7 +19,7 @@ from beamish.triggers.trigger import WindowIndices
 
 
 def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[WindowIndices, KeyedWindows, KeyedWindows]:
-    """The windows of the table that are not gone, and the entries' own, with codes of their keys in common.
+    """The live windows of the table, and the entries' own, with a common coding of keys.
 
     Returns:
         known: intp[k], indices into the window table.

@@ -1,4 +1,4 @@
-"""Finding the windows of rows where windows do not merge: the known one equal to the row's own, or a new one.
+"""Finding the windows of rows for windows that do not merge: an existing one, or a new one.
 
 Known windows come before the entries' own where both are coded, and are distinct, so the code of a known window is its
 place among them, and greater codes are of new ones.
@@ -18,18 +18,18 @@ from beamish.kinds.window.step import Step
 
 
 def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
-    """Read the segments that may have the windows of entries."""
+    """Load the segments that may have the windows of entries."""
     progress = step.progress_of_rows(bundle, entries.row)
     needed = step.state.segments_of(entries.end_us, step.table.keys, entries.key_at, progress)
     step.load(np.isin(step.state.index["segment"], np.unique(needed)))
 
 
 def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
-    """The targets of entries whose windows do not merge; those of closed windows are dropped.
+    """The targets of entries for windows that do not merge; entries of closed windows are dropped.
 
     Returns:
         target: intp[n], indices into the window table.
-        entries: those that are left, n of them.
+        entries: the remaining ones, n.
     """
     table = step.table
     load_targets(step, bundle, entries)

@@ -1,8 +1,8 @@
-"""Windows that merge: which windows of the table and of a bundle become one, and what becomes of what they hold.
+"""Merging windows: which windows of the table and of a bundle merge, and the merged contents.
 
-All windows of a bundle merge at once (docs/rules/triggers.md#merging-triggers). *Parts* are the open windows in a group; a
-row's own new window is none. What a group becomes may be a window that is there (then it stays), or a new one; its
-other parts are gone. A group that becomes a closed window does not merge: its rows are dropped
+All windows of a bundle merge at once (docs/rules/triggers.md#merging-triggers). *Parts* are the open windows in a group, without
+a row's own new window. The result of a group may be an existing window (then it stays), or a new one; its other parts are
+removed. A group whose result is a closed window does not merge: its rows are dropped
 (docs/rules/windows.md#meeting-a-closed-session).
 """
 
@@ -33,13 +33,13 @@ from beamish.windows.option import WindowOption
 
 @attrs.frozen
 class Meeting:
-    """Open windows and a bundle's own windows, in the groups that become one.
+    """Open windows and a bundle's own windows, in merging groups.
 
     Attributes:
-        result: the window that each group becomes, g of them, by (key, start).
+        result: the result of each group, g of them, by (key, start).
         of_open: int64, one per open window: its group.
-        of_entry: int64, one per entry: its group.
-        entry: int64[g], one entry of each group; NO_ENTRY for a group without, which stays as it is.
+        of_entry: int64, one per
+        entry: its group. entry: int64[g], one entry of each group; NO_ENTRY for a group without entries, which is unchanged.
     """
 
     result: KeyedWindows
@@ -51,7 +51,7 @@ class Meeting:
     def of(cls, option: WindowOption, open_: KeyedWindows, own: KeyedWindows) -> Meeting:
         """Group open windows and those of the entries, ``own``."""
         each = one = np.arange(len(own))
-        if not option.merges_by_overlap:  # a user's merge gets each window once
+        if not option.merges_by_overlap:  # a custom merge sees each window once
             windows = own.groups()
             each, one = windows.of, windows.first()
         group, result = group_windows(option, open_ + own.take(one))
@@ -61,11 +61,11 @@ class Meeting:
 
 
 def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
-    """The targets of entries whose windows merge; those of closed windows are dropped.
+    """The targets of entries for merging windows; entries of closed windows are dropped.
 
     Returns:
         target: intp[n], indices into the window table.
-        entries: those that are left, n of them.
+        entries: the remaining ones, n.
     """
     load_what_may_merge(step, entries)
     known, windows, own = known_and_own(step, bundle, entries)
@@ -98,13 +98,13 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
 
 
 def _becomes_one_of(closed: KeyedWindows, meeting: Meeting) -> Flags:
-    """Which groups become a closed window, and so do not merge."""
+    """Which groups would result in a closed window, and so do not merge."""
     becomes: Flags = meeting.result.find_in(closed) != NO_ENTRY
     return becomes
 
 
 def load_what_may_merge(step: Step, entries: Entries) -> None:
-    """Read the segments in which a window may merge with an entry's."""
+    """Load the segments with windows that may merge with an entry's."""
     index = step.state.index
     if step.plan.window.merges_by_overlap:
         step.load(_overlap(step.state.note.span_us, entries, index["start_us"], index["end_us"]))
@@ -113,7 +113,7 @@ def load_what_may_merge(step: Step, entries: Entries) -> None:
 
 
 def _overlap(rough: int, entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
-    """Which of some spans may overlap an entry's window, whose start is taken only roughly (to ``rough`` us)."""
+    """Which spans may overlap an entry's window, with its start rounded (to ``rough`` us)."""
     start = np.unique(entries.start_us // rough) * rough
     end = start + rough + int((entries.end_us - entries.start_us).max())
     before = np.searchsorted(start, end_us, side="left")
@@ -127,7 +127,7 @@ def _in_results(entries: Entries, meeting: Meeting) -> Entries:
 
 
 def _append_results(step: Step, entries: Entries, meeting: Meeting, active: Flags, target: Ints) -> None:
-    """Append the results that are not there yet, and fill them in as the ``target`` (int64[g]) of their group."""
+    """Append the missing results, and set them as the ``target`` (int64[g]) of their group."""
     made = np.flatnonzero(active & (target == NO_ENTRY))
     result = meeting.result.take(made)
     key_at = entries.key_at[meeting.entry[made]]

@@ -23,7 +23,7 @@ class Note:
     """Metadata of a shard.
 
     Attributes:
-        clocks: where they stand.
+        clocks: the current clocks.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
         older: what of it an earlier version wrote about the stage, as long as it holds (older.py); None: this one writes that.
@@ -38,7 +38,7 @@ class Note:
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> Note:
-        """Read it from JSON."""
+        """Read metadata from JSON."""
         clocks = Clocks.of(about["clocks"])
         return cls(clocks, about["dropped"], about["span_us"], about.get(OLDER), about.get("held"))
 
@@ -67,7 +67,7 @@ class Changed:
         options: whether the trigger or the lateness changed.
         trigger: whether the trigger changed.
         takes: whether types got wider, an accumulation was added, or other panes are emitted; or nothing was stored.
-        lies: whether windows are now cut by key and were not, or the other way round, or expire at another time.
+        lies: whether the segmentation of windows (by key or not) or their expiry changed.
     """
 
     options: bool = False

@@ -109,7 +109,7 @@ class WindowOperator(Operator):
         yield "carried", carried(self.plan)
         yield "state", kept(self.plan)
 
-    # What is kept, to look at (at_rest.py)
+    # The stored state, for inspection (at_rest.py)
 
     def answer(self, asked: Asked) -> Answer:
         return answer_of(ReadPlan(self.plan), asked)

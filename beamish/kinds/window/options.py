@@ -1,4 +1,4 @@
-"""What is declared of a window stage: windows, trigger, lateness, modes, accumulations, as one frozen value."""
+"""The options of a window stage: windows, trigger, lateness, modes, accumulations, as one frozen value."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def _named_formulas(formulas: Mapping[str, Formula]) -> InOrder[Formula]:
 
 @attrs.frozen
 class WindowOptions:
-    """What is declared of a window stage; None where nothing was declared.
+    """The options of a window stage; None: not set.
 
     The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, ``derived``
-    ``with_columns``, ``late_rows`` ``allowed_lateness(rows=...)``, and so on. ``on_error`` is "count" where "drop" was declared of a
-    stage whose panes another takes, so that dropped rows cannot come out.
+    ``with_columns``, ``late_rows`` ``allowed_lateness(rows=...)``, and so on. ``on_error`` is "count" for "drop" in a stage with
+    a later stage, where dropped rows cannot be emitted.
     """
 
     window: WindowOption | None = None
@@ -62,7 +62,7 @@ class WindowOptions:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether windows are of rows."""
+        """Whether it has count windows."""
         return self.window is not None and self.window.counts_rows
 
     @property
@@ -72,19 +72,19 @@ class WindowOptions:
 
     @property
     def lateness(self) -> int:
-        """How far past its end a window takes rows: microseconds; of windows of rows a number of rows."""
+        """How far past its end a window accepts rows: microseconds; for count windows a number of rows."""
         return self.late_rows if self.counts_rows else self.allowed_lateness.us
 
     @property
     def lateness_in_words(self) -> str:
-        """The same in words; empty if there is none."""
+        """The same as text; empty without lateness."""
         if not self.lateness:
             return ""
         return f"{self.late_rows} rows" if self.counts_rows else str(self.allowed_lateness)
 
     @property
     def never_ends(self) -> bool:
-        """Whether a windowing is all of time, so that its windows do not end while a stream runs."""
+        """Whether a windowing is global, so that its windows do not end on an unbounded stream."""
         return any(
             window is not None and window.is_all_of_time for window in self.windowings.values() or (self.window,)
         )
@@ -111,37 +111,37 @@ class WindowOptions:
 
     @property
     def discards(self) -> bool:
-        """Whether a pane holds only what came since the last one."""
+        """Whether a pane has only the rows since the last one."""
         return self.mode in (None, AccumulationMode.DISCARDING)
 
     @property
     def retracts(self) -> bool:
-        """Whether panes are taken back."""
+        """Whether panes are retracted."""
         return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
 
     @property
     def retracts_at_merge(self) -> bool:
-        """Whether windows that vanish are retracted at once."""
+        """Whether merged windows are retracted at once."""
         return self.retracts and self.retract_merged is not RetractMerged.WITH_NEXT_PANE
 
     @property
     def drops_errors(self) -> bool:
-        """Whether a row with which something raises is dropped."""
+        """Whether rows that cause errors are dropped."""
         return self.on_error != "fail"
 
     @property
     def lists_dropped(self) -> bool:
-        """Whether dropped rows come out."""
+        """Whether dropped rows are emitted."""
         return self.with_dropped or self.on_error == "drop"
 
     @property
     def going_on(self) -> WindowOptions:
-        """The same where another stage takes the panes: dropped rows are counted, and do not come out."""
+        """A variant for an inner stage: dropped rows are counted, but not emitted."""
         return attrs.evolve(self, on_error="count") if self.drops_errors else self
 
     @property
     def gives_empty_panes(self) -> bool:
-        """Whether a firing may give a pane in which no row is new (docs/rules/panes.md#what-a-firing-gives)."""
+        """Whether a firing may emit a pane without new rows (docs/rules/panes.md#what-a-firing-gives)."""
         return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
 
     @property
@@ -151,7 +151,7 @@ class WindowOptions:
 
     @property
     def final(self) -> WindowOptions:
-        """What a batch needs of them: triggers, lateness, modes and behaviors are not asked."""
+        """The requirements on a batch: triggers, lateness, modes and behaviors do not apply."""
         return WindowOptions(
             window=self.window,
             combiner=self.combiner,

@@ -1,4 +1,4 @@
-"""What a step gives: panes, retractions and dropped rows, gathered as blocks and given as updates."""
+"""The output of a step: panes, retractions and dropped rows, collected in blocks and returned as updates."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from beamish.tables.pool import Pool
 
 
 class Output:
-    """Updates in the order in which they come out."""
+    """Updates in the order of emission."""
 
     def __init__(self, plan: WindowPlan, drops: Drops) -> None:
         self._plan, self._drops = plan, drops
         self._blocks: list[Block] = []
 
     def add(self, rows: int, **columns: Any) -> None:
-        """Add ``rows`` rows; a column that is not given has its usual value."""
+        """Add ``rows`` rows; omitted columns have their default value."""
         if rows:
             self.add_block(make_block(rows, **columns))
 
@@ -38,11 +38,11 @@ class Output:
         self._blocks.append(block)
 
     def mark(self) -> int:
-        """How much there is, for ``go_back``."""
+        """The current position, for ``go_back``."""
         return len(self._blocks)
 
     def go_back(self, mark: int) -> None:
-        """Forget what was added since."""
+        """Discard everything added since."""
         del self._blocks[mark:]
 
     def updates(self, keys: Pool, values: Pool) -> list[Updates]:
@@ -50,7 +50,7 @@ class Output:
 
         Args:
             keys: the window table's keys.
-            values: what ``values_at`` of panes and retractions points to: values, or accumulators.
+            values: the pool that ``values_at`` of panes and retractions refers to: values, or accumulators.
         """
         if not self._blocks:
             return []
@@ -66,7 +66,7 @@ def exploded(plan: WindowPlan, updates: Updates) -> Updates:
     columns = updates.columns
     row, pairs = plan.join.explode(updates.values.column(0).combine_chunks(), columns["kind"] == DROPPED_KIND)
     columns, at = {name: entries[row] for name, entries in columns.items()}, pa.array(row)
-    # A pane is rows in any number, none of which stands for another (docs/rules/panes.md#pane-change).
+    # A pane explodes into any number of rows, none of which replaces another (docs/rules/panes.md#pane-change).
     columns["replaces"] = columns["replaces"] & (not plan.options.retracts)
     dropped = None if updates.dropped is None else updates.dropped.take(at)
     return Updates(
@@ -78,9 +78,9 @@ def exploded(plan: WindowPlan, updates: Updates) -> Updates:
 
 
 def pane_times(plan: WindowPlan, pane_time_us: Ints, end_us: Ints) -> Ints:
-    """The timestamps of panes, int64 microseconds: under a combiner never beyond the window's last microsecond.
+    """The timestamps of panes, int64 microseconds: with a combiner at most the window's last microsecond.
 
-    Windows of rows end at no time, as the global window.
+    Count windows, like the global window, have no end in time.
     """
     if not plan.progress.by_watermark:
         end_us = np.full(len(end_us), END_OF_TIME_US)

@@ -48,8 +48,7 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
 
     Args:
         plan: the stage's plan.
-        number: the number of the input that they are of.
-        rows: the plan's columns and ``EVENT_TIME``.
+        number: the number of their input. rows: the plan's columns and ``EVENT_TIME``.
         about: further metadata of the payloads.
 
     Returns:
@@ -73,16 +72,16 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
 
 
 def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) -> NDArray[np.int64]:
-    """The latest event time of each shard's rows: int64, microseconds; NO_WATERMARK_US: none has one in range."""
+    """The latest event time of each shard's rows: int64, microseconds; NO_WATERMARK_US: no event time in range."""
     time = pc.fill_null(event_time, NO_WATERMARK_US).to_numpy()
     return Groups(shard.astype(np.int64), shards).greatest(np.where(in_range(time), time, NO_WATERMARK_US))
 
 
 def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
-    """Check that rows bring numbers that can be counted with, where they bring any.
+    """Check the numbers in rows, if windows use them.
 
     Raises:
-        NumericOverflowError: one is too far from 0.
+        NumericOverflowError: a number is too far from 0.
     """
     numbering = plan.window.numbering
     if numbering is None or numbering.numbered_by is None:
@@ -101,7 +100,7 @@ def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
 
 
 def to_payload(table: pa.Table, about: Mapping[str, Any]) -> bytes:
-    """Rows or slices and what is said about them, as a payload."""
+    """Rows or slices with metadata, as a payload."""
     return to_bytes(table.replace_schema_metadata({_ABOUT: json.dumps(about)}))
 
 
@@ -112,7 +111,7 @@ def about(payload: bytes) -> dict[str, Any]:
 
 
 def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
-    """The payloads of a shard as one table, and the number of rows that were left out of it.
+    """The payloads of a shard as one table, and the numbers of rows left out of it.
 
     Returns:
         table: rows or slices.
@@ -133,13 +132,13 @@ def _aggregate(
     by_key: Groups,
     shard: NDArray[np.int32],
 ) -> tuple[pa.Table, NDArray[np.int32], dict[str, NDArray[np.int64]]]:
-    """Rows as slices.
+    """Pre-aggregate rows into slices.
 
     Args:
         plan: the stage's plan.
         rows: n rows.
         keys: their key columns, normalised.
-        by_key: of the rows: those of equal keys.
+        by_key: of the rows, by equal keys.
         shard: int32[n], the shard of each.
 
     Returns:
@@ -174,15 +173,15 @@ def slices(
     first: NDArray[np.int64],
     last: NDArray[np.int64],
 ) -> pa.Table:
-    """Groups of rows, or of slices of fewer rows, as slices.
+    """Build slices from groups of rows, or of smaller slices.
 
     Args:
         plan: the stage's plan.
-        groups: of n entries, those of one key and slice.
+        groups: of n entries, by key and slice.
         keys: the key columns of the entries.
-        start: int64[n], where the slice of each starts.
-        states: what each accumulation has of the groups.
-        rows: of how many rows the groups are.
+        start: int64[n], the start of each entry's slice.
+        states: the state of each accumulation per group.
+        rows: number of rows per group.
         first, last: int64[n], the earliest and latest event time of each entry.
     """
     one = groups.first()
@@ -199,7 +198,7 @@ def slices(
 def _split(
     table: pa.Table, shard: NDArray[np.int32], left_out: Collection[NDArray[np.int64]]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each shard, in order; also of one that has only rows that were left out."""
+    """The rows of each shard, in order; also for shards with only left-out rows."""
     order = np.argsort(shard, kind="stable")
     table = table.take(pa.array(order))
     shards = np.unique(np.concatenate([shard, *map(np.flatnonzero, left_out)]))

@@ -1,4 +1,4 @@
-"""Joins that give each pair once: what windows keep of rows when they fire, and what they let go of.
+"""Joins that emit each pair once: retention of rows in windows after they fire.
 
 See docs/rules/stages.md#each-pair-once. What is kept is in their accumulators (accumulations/base/pairs_once.py).
 
@@ -220,7 +220,7 @@ class PairsOncePart(WindowPart):
 
 
 def _kept_by_us(bundle: Bundle) -> Ints:
-    """The event times by which rows are kept; of those that have none the end of time."""
+    """The event times for retention; the end of time for rows without."""
     return np.where(bundle.time_us == NO_VALUE, END_OF_TIME_US, bundle.time_us)
 
 

@@ -1,4 +1,4 @@
-"""The plan of a window stage: its options bound to the columns and types of what it takes."""
+"""The plan of a window stage: its options bound to its input's columns and types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _END_US = np.iinfo(np.int64).max
 
 @attrs.define(slots=False, eq=False)
 class WindowPlan:
-    """What the engine needs to know of a window stage.
+    """The plan of a window stage, for the engine.
 
     Attributes:
         options: what is declared of it.
@@ -54,7 +54,7 @@ class WindowPlan:
 
     @property
     def signed(self) -> bool:
-        """Whether rows can be removed again."""
+        """Whether the input may retract rows."""
         return SIGN in self.schema.names
 
     @property
@@ -64,17 +64,17 @@ class WindowPlan:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key columns, as they come out: of a merge by the first input's names."""
+        """The key columns of the output; in a merge with the first input's names."""
         return self.takes[0].keys
 
     @property
     def has_several_inputs(self) -> bool:
-        """Whether it takes several inputs, which have names."""
+        """Whether it has several named inputs."""
         return self.takes[0].name is not None
 
     @property
     def takes_panes(self) -> bool:
-        """Whether it takes panes of another stage, so that it must see every step."""
+        """Whether its input is another stage, so that it must see every step."""
         return any(relation.is_panes for relation in self.takes)
 
     @property
@@ -84,7 +84,7 @@ class WindowPlan:
 
     @property
     def preaggregates(self) -> bool:
-        """Whether rows are summed up by (key, window) before they reach their shard.
+        """Whether rows are pre-aggregated by (key, window) before the shuffle.
 
         See docs/rules/output.md#pre-aggregation.
         """
@@ -92,7 +92,7 @@ class WindowPlan:
 
     @property
     def why_not_preaggregated(self) -> str:
-        """Why rows travel as rows; empty if they do not."""
+        """Why rows are not pre-aggregated; empty if they are."""
         if self.options.with_dropped:
             return "with_dropped() needs the rows"
         if self.options.drops_errors:
@@ -132,18 +132,18 @@ class WindowPlan:
 
     @cached_property
     def value_schema(self) -> pa.Schema:
-        """The panes' values, as they are kept."""
+        """The panes' values, as stored."""
         return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
 
     @property
     def join(self) -> Accumulation | None:
-        """The join, which is then the only accumulation, and whose panes come out as one row per pair."""
+        """The join, which is then the only accumulation, and whose panes are exploded into one row per pair."""
         only = self.accumulations[0].bound if self.accumulations else None
         return only if only is not None and only.explodes else None
 
     @cached_property
     def row_type(self) -> pa.DataType:
-        """A dropped row; of a merge a struct with one struct per input, and only that of the row's own input is not null."""
+        """The type of a dropped row; in a merge a struct with one struct per input, of which only the row's own is not null."""
         if self.has_several_inputs:
             inputs = merged_inputs(self.takes, self.schema).values()
             return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
@@ -166,7 +166,7 @@ class WindowPlan:
 
     @cached_property
     def new_state(self) -> pa.Table:
-        """The accumulators of no rows: one entry."""
+        """Empty accumulators: one entry."""
         columns: list[pa.Array] = []
         for bound in self.in_state:
             none = [pa.array([], field.type) for field in bound.fields]
@@ -193,5 +193,5 @@ class WindowPlan:
 
     @cached_property
     def gives(self) -> Relation:
-        """Its panes, as a stage after it takes them."""
+        """Its panes, as input of a later stage."""
         return attrs.evolve(gives(self.options, self.takes), schema=self.pane_schema)

@@ -65,15 +65,15 @@ class RemovalsPart(WindowPart):
 def _unmatched(
     plan: WindowPlan, bundle: Bundle, entry: Ints, groups: Groups, *, state: pa.Table, held: Ints
 ) -> Flags | None:
-    """Which entries are removals without a row that they remove: bool, one per entry; None: none is.
+    """Which entries are retractions without a matching row: bool, one per entry; None: none.
 
     Args:
         plan: the stage's plan.
         bundle: the rows.
         entry: int64[n], the rows of the entries.
-        groups: of the entries: those of each window.
-        state: the accumulators of the windows when all entries are in.
-        held: int64, one per window: the rows that it held before.
+        groups: of the entries, by window.
+        state: the accumulators of the windows with all entries.
+        held: int64, one per window: its number of rows before.
     """
     keepers = [bound for bound in plan.in_state if isinstance(bound.accumulation, Multiset)]
     keepers = list(plan.in_state[len(plan.accumulations) :]) or keepers
@@ -96,7 +96,7 @@ def _unmatched(
 
 
 def _too_many(plan: WindowPlan, bundle: Bundle, entry: Ints, groups: Groups, held: Ints) -> Flags | None:
-    """Where nothing keeps rows: the removals that are more than the rows of their window."""
+    """Without stored rows: the retractions that exceed the rows of their window."""
     left = held + groups.sum(bundle.signs[entry])
     if (left >= 0).all():
         return None
@@ -104,7 +104,7 @@ def _too_many(plan: WindowPlan, bundle: Bundle, entry: Ints, groups: Groups, hel
 
 
 def _last_removals(plan: WindowPlan, bundle: Bundle, entry: Ints, alike: Ints, wanted: Ints) -> Flags:
-    """Of the removals that are alike so many, the last by event time, then by their columns in Spark's order.
+    """For each group of interchangeable retractions the last n, by event time, then by their columns in Spark's order.
 
     Args:
         plan: the stage's plan.

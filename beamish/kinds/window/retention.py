@@ -1,4 +1,4 @@
-"""How much of its past a key keeps (docs/rules/windows.md#retention).
+"""Retention of keys (docs/rules/windows.md#retention).
 
 After a bundle each key that got a row keeps its latest windows within a budget; the others *fall out*: they give their last pane, and
 go. Of each key the latest window that fell out is noted, since rows for it and for those before it are dropped: also when the pipeline no
@@ -142,7 +142,7 @@ class RetentionPart(WindowPart):
 
 
 def _latest_first(step: Step, came: WindowIndices) -> tuple[WindowIndices, Groups]:
-    """The windows of the keys of some, the latest of each first, and which are of one key."""
+    """The windows of the keys of some, latest first, and their grouping by key."""
     table = step.table
     keys = table.keys.take(table["key_at"][came])
     step.load(np.isin(step.state.part_of_segments, np.unique(parts_of_keys(keys))))
@@ -158,7 +158,7 @@ def _latest_first(step: Step, came: WindowIndices) -> tuple[WindowIndices, Group
 
 
 def _sizes(step: Step, retention: Retention, at: WindowIndices) -> Iterator[tuple[int, Ints]]:
-    """Each budget, and how much of it windows are."""
+    """Each budget, and the usage by windows."""
     table = step.table
     if retention.windows is not None:
         yield retention.windows, np.ones(len(at), dtype=np.int64)
@@ -169,7 +169,7 @@ def _sizes(step: Step, retention: Retention, at: WindowIndices) -> Iterator[tupl
 
 
 def _fall(step: Step, fallen: FallenWindows, at: WindowIndices, latest: WindowIndices) -> None:
-    """Windows fall out; ``latest``: the latest of each key among them."""
+    """Evict windows; ``latest``: the latest of each key among them."""
     table = step.table
     fallen.note(table.keys.take(table["key_at"][latest]), table["start_us"][latest], table["end_us"][latest])
     open_ = at[~table["closed"][at]]

@@ -1,4 +1,4 @@
-"""What is declared by ``Pipeline.retain``: how much past a key may keep (docs/rules/windows.md#retention)."""
+"""The option of ``Pipeline.retain``: how much of its past a key may keep (docs/rules/windows.md#retention)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from beamish.errors import OptionError
 
 @attrs.frozen
 class Retention:
-    """How much of its past a key may keep; None: so much as there is.
+    """How much of its past a key may keep; None: unlimited.
 
     Attributes:
-        windows: so many windows.
-        rows: so many rows put into them.
-        bytes: so many bytes of accumulators.
+        windows: number of windows.
+        rows: number of rows in them.
+        bytes: bytes of accumulators.
     """
 
     windows: int | None = None
@@ -36,7 +36,7 @@ class Retention:
         return f"retain({', '.join(f'{name}={value}' for name, value in said.items())})"
 
     def describe(self) -> str:
-        """In words, for explain."""
+        """As text, for explain."""
         said = [f"{value} {name}" for name, value in attrs.asdict(self).items() if value is not None]
         return (
             f"per key its latest windows, as long as they are together at most {' and '.join(said)}; the others give their last pane, and "

@@ -1,4 +1,4 @@
-"""Rows with which something raises, where they are dropped and the query goes on (docs/rules/output.md#errors).
+"""Dropping rows that cause errors, so that the query continues (docs/rules/output.md#errors).
 
 All entries of a bundle are added at once. Only where that raises, the step goes back to before it, and it is looked for which of
 them it is: the windows that can be had as a whole are left alone, halves of the others are tried. So a bundle in which nothing
@@ -137,10 +137,9 @@ def _taken(entries: Entries, at: Ints) -> Entries:
 
 
 def _in_order(step: Step, bundle: Bundle, entries: Entries) -> list[Ints]:
-    """Entries by the windows that they are in, or where windows merge by their keys, each in the order in which rows count.
+    """Entries by window, or by key for merging windows, each in the order of precedence.
 
-    What is in different ones has nothing to do with each other. The order is that of rows that come again
-    (docs/rules/output.md#duplicates-first), removals last.
+    Groups are independent. The order is that of duplicates (docs/rules/output.md#duplicates-first), retractions last.
     """
     key = factorize_rows(bundle.keys.columns, len(bundle.time_us)).of[entries.row]
     unit = key if step.plan.window.merging else KeyedWindows(key, entries.start_us, entries.end_us).groups().of

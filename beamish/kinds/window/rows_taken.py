@@ -1,4 +1,4 @@
-"""What a window stage takes, as rows with the columns of its plan: a source's rows, or panes of another stage."""
+"""The input of a window stage, as rows with the columns of its plan: a source's rows, or panes of another stage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from beamish.kinds.window.plan import WindowPlan
 
 
 def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
-    """The rows that a window stage makes of what it takes.
+    """Convert an input of a window stage to rows.
 
     Args:
         plan: the stage's plan.
@@ -48,14 +48,14 @@ def only_wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
 
 
 def _event_times(plan: WindowPlan, relation: Relation, rows: pa.Table) -> Any:
-    """The event times of a source's rows; of those that need none the same one, which is in all of time."""
+    """The event times of a source's rows; a constant one for rows that need none, within the global window."""
     if has_no_event_time(relation.event_time) and not plan.options.counts_rows:
         return pa.array(np.zeros(rows.num_rows, np.int64))
     return rows[EVENT_TIME]
 
 
 def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
-    """The event time of panes, and their windows where the stage keeps them."""
+    """The event time of panes, and their windows if the stage inherits them."""
     time = panes["timestamp"].combine_chunks().cast(pa.int64())
     if WINDOW_START not in plan.schema.names:
         return {EVENT_TIME: pc.fill_null(time, NO_TIME_US)}

@@ -1,7 +1,7 @@
-"""A shard of a window stage: what happens in a step (docs/rules/time.md#steps-and-clocks).
+"""A shard of a window stage: the order of events in a step (docs/rules/time.md#steps-and-clocks).
 
-Panes of other stages come in first, so that what the stage before fired on time is on time here; then the watermark
-moves, then the clock, then the rows of sources come in.
+Panes of other stages are processed first, so that on-time panes of the stage before are on time here; then the watermark moves,
+then the clock, then rows of sources are processed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from beamish.watermarks import NO_WATERMARK_US
 
 
 class WindowShard(Shard):
-    """Some of the keys of a window stage (see ``contract/operator.py``). A row dropped from two windows counts twice.
+    """A shard of a window stage (see ``contract/operator.py``). A row dropped from two windows counts twice.
 
     Raises:
         StateError: the state was written by another stage, number of shards or format.
@@ -80,13 +80,13 @@ class WindowShard(Shard):
         return step
 
     def _note_latest(self, payloads: Sequence[bytes]) -> None:
-        """Note the latest event time of each input."""
+        """Store the latest event time of each input."""
         for of_payload in map(about, payloads):
             progress = self._state.note.clocks.inputs[of_payload["input"]]
             progress.latest_us = max(progress.latest_us, of_payload.get("latest_us", NO_WATERMARK_US))
 
     def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
-        """Payloads of stages, and of sources."""
+        """Split payloads into those of stages and of sources."""
         of_panes = {relation.is_panes for relation in self._plan.takes}
         if len(of_panes) == 1:
             return (payloads, []) if of_panes == {True} else ([], payloads)
@@ -96,7 +96,7 @@ class WindowShard(Shard):
         return panes, rows
 
     def stand_at(self, clocks: Clocks) -> None:
-        """Begin where other clocks stand."""
+        """Start at other clocks."""
         self.clocks = self._state.note.clocks = Clocks.of(attrs.asdict(clocks))
 
     @property

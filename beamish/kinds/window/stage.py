@@ -45,11 +45,11 @@ from beamish.windows.within import Within, WithinInput
 
 @attrs.frozen
 class WindowStage(Stage):
-    """What becomes of rows in windows (see ``contract/stage.py``).
+    """Rows in windows, with triggers (see ``contract/stage.py``).
 
     Attributes:
-        options: what is declared of it.
-        suppress: what takes its updates; None: nothing does.
+        options: its options.
+        suppress: its suppress; None: none.
     """
 
     options: WindowOptions = WindowOptions()
@@ -148,7 +148,7 @@ class WindowStage(Stage):
         """Its plan, for so many shards."""
         options, suppress = self._with_inherited(takes), self.suppress
         if suppress is not None and suppress.holds:
-            options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
+            options = attrs.evolve(options, retract_merged=None)  # only the suppress knows what was emitted
         return make_plan(options, takes, shards, suppressed=suppress is not None)
 
     @property
@@ -156,13 +156,13 @@ class WindowStage(Stage):
         return self.suppress is not None and self.options.retracts and not self.options.retracts_at_merge
 
     def shards_of(self, takes: Sequence[Relation], shards: int) -> int:
-        """Into how many it can be cut: one where all rows are of one key, or are counted together."""
+        """The maximum number of shards: 1 without keys, or if all rows are counted together."""
         numbering = self.options.numbering
         together = numbering is not None and numbering.over_stream
         return shards if takes[0].keys and not together else 1
 
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
-        """The options, and what follows from the stages before: their windows, and panes that hold all where they retract."""
+        """The options, with those implied by upstream stages: inherited windows, and accumulating panes of retracting input."""
         options = self.options
         if options.window is None and any(relation.window is not None for relation in takes):
             options = attrs.evolve(options, window=InheritedWindows(_common_window(takes)))
@@ -177,7 +177,7 @@ class WindowStage(Stage):
             options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
         return options
 
-    # What is kept, to look at (at_rest.py)
+    # Stored state (at_rest.py)
 
     @property
     def counts_rows(self) -> bool:
@@ -255,7 +255,7 @@ def stage_of(options: WindowOptions) -> WindowStage:
 
 
 def _check_fires(options: WindowOptions) -> None:
-    """Something comes out before the end of time."""
+    """Check that something is emitted before the end of time."""
     if options.never_ends and not options.trigger.can_fire_before_end() and options.forget_after is None:
         raise PipelineError(
             f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
@@ -266,7 +266,7 @@ def _check_fires(options: WindowOptions) -> None:
 
 
 def _is_timeless(options: WindowOptions) -> bool:
-    """Whether nothing depends on event time: all of time is one window, which nothing ends and nothing is kept by."""
+    """Whether nothing depends on event time: global windows, without expiry and retention by time."""
     within = options.deduplication is not None and options.deduplication.within is not None
     keeps_for = any(join.keep_for for _, join in joins_once(options.accumulations))
     asks = within or keeps_for or options.forget_after is not None
@@ -277,7 +277,7 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
     """The window option of all inputs.
 
     Raises:
-        PipelineError: they have not the same one, or one is a source, whose rows are in no window.
+        PipelineError: they differ, or an input is a source, whose rows have no windows.
     """
     first = takes[0].window
     for relation in takes:
@@ -296,7 +296,7 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
 
 
 def _check_options(options: WindowOptions) -> None:
-    """The rules that the options must keep together."""
+    """Check the options against each other."""
     once = options.deduplication
     if options.window is None and once is not None and once.within is not None and not options.accumulations:
         raise PipelineError(
@@ -340,7 +340,7 @@ def _check_options(options: WindowOptions) -> None:
 
 
 def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """The names of the output's columns must differ, also for Spark, which does not tell upper from lower case."""
+    """Check that output column names differ, ignoring case as Spark does."""
     taken = dict.fromkeys(PANE_COLUMNS, "the output has a column of this name")
     if options.windowings:
         taken[WINDOWING] = "with several windowings the output has a column of this name"
@@ -361,9 +361,7 @@ def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
             f"{where}column {name!r}: {taken[name.lower()]}, and Spark does not tell upper from lower case; choose another"
         )
     if is_reserved(name):
-        raise PipelineError(
-            f"{where}column {name!r}: names that begin with {PREFIX!r} are beamish's own; choose another"
-        )
+        raise PipelineError(f"{where}column {name!r}: names that begin with {PREFIX!r} are reserved; choose another")
 
 
 def _check_windowings(options: WindowOptions) -> None:
@@ -383,7 +381,7 @@ def _check_windowings(options: WindowOptions) -> None:
 
 
 def _check_windowings_apart(takes: Sequence[Relation]) -> None:
-    """A stage that keeps the windows of several windowings must be able to tell them apart."""
+    """Check that a stage that inherits several windowings distinguishes them."""
     window = _common_window(takes)
     if not window.windowings:
         return
@@ -419,7 +417,7 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
 
 
 def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that rows of a merge that are at most a span apart are joined, each in one window."""
+    """Check that an interval join accumulates a join, and has each left row in one window."""
     within = options.window
     if not isinstance(within, Within):
         return
@@ -447,7 +445,7 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 
 def _check_ids_go(options: WindowOptions) -> None:
-    """Check that the ids of rows are forgotten some time."""
+    """Check that the ids of rows expire."""
     once = options.deduplication
     if once is not None and once.within is None and options.forget_after is None and options.never_ends:
         raise PipelineError(

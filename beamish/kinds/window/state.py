@@ -37,7 +37,7 @@ class State:
 
     Attributes:
         plan: the stage's plan.
-        policy: how windows are cut into segments.
+        policy: how windows are partitioned into segments.
         segments: the stored windows.
         note: the metadata.
         changed: how the pipeline differs from the one that wrote it.
@@ -84,7 +84,7 @@ class State:
         return self.segments.index
 
     def begin_step(self) -> Windows:
-        """Choose the span of segments for this step; returns its windows, of which none is loaded."""
+        """Choose the span of segments for this step; returns its windows, with none loaded."""
         before = self.note.span_us
         self.note.span_us = _least_span_us(self.policy, self.plan)
         if self.by_key is None:
@@ -94,7 +94,7 @@ class State:
         return self.windows()
 
     def windows(self) -> Windows:
-        """The windows, of which none is loaded."""
+        """The windows, with none loaded."""
         instead: dict[str, Any] = {"touched": self.rewrites}
         if self.changed.trigger:
             columns = trigger_columns(self.plan.options.trigger)
@@ -116,8 +116,8 @@ class State:
         Args:
             end_us: int64, one per window: its end.
             keys: the pool of keys.
-            key_at: int64, one per window: where its key is in the pool.
-            progress: how far they have come (``step.py``).
+            key_at: int64, one per window: the position of its key in the pool.
+            progress: their progress (``step.py``).
         """
         if self.by_key is not None:
             return self.by_key.segments(self.note.span_us, end_us, keys.take(key_at), progress)
@@ -125,7 +125,7 @@ class State:
 
     @property
     def part_of_segments(self) -> Ints:
-        """Of windows that lie by key the part of the keys of each segment: int64, one per entry of the index."""
+        """For windows partitioned by key the part of the keys of each segment: int64, one per entry of the index."""
         return part_of_counted(self.index["segment"])
 
     def of_keys(self, keys: pa.Table) -> Flags:
@@ -140,7 +140,7 @@ class State:
 
         Args:
             windows: the windows in memory.
-            progress: how far windows have come.
+            progress: of the windows.
         """
         table = windows.rows
 
@@ -172,7 +172,7 @@ class State:
         }
 
     def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[Ints, Ints, Ints]:
-        """At what something is due in each of these windows: the watermark, or reach; the clock; the watermark, where it goes by reach."""
+        """When these windows are due: by watermark, or reach; by clock; by watermark, for those with a reach."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
         gives_empty = self.plan.options.gives_empty_panes or any(part.waits_for_end for part in self.parts)

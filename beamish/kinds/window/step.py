@@ -1,6 +1,6 @@
-"""What one step of a shard works on: the windows it has read, its output so far, and where the clocks stand.
+"""The working state of one step of a shard: loaded windows, output so far, and clocks.
 
-What happens in a step, and in which order, is in shard.py.
+The order of events in a step is in shard.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from beamish.triggers.trigger import WindowIndices
 
 @attrs.frozen(eq=False)
 class Mark:
-    """Where a step stood: copies of what changes in place."""
+    """A savepoint of a step: copies of mutable state."""
 
     columns: Columns
     companions: Columns
@@ -36,7 +36,7 @@ class Mark:
 
 
 class Step:
-    """What a step works on.
+    """The working state of a step.
 
     Attributes:
         parts: those of the state.
@@ -47,7 +47,7 @@ class Step:
         watermark_us, clock_us: where the clocks stand now.
         watermark_before_us: where the watermark stood when the current part of the step began.
         taken: rows put into windows so far, once per window.
-        late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; None: none was.
+        late_by_us: the maximum lateness of rows dropped from windows; None: none dropped.
     """
 
     def __init__(self, plan: WindowPlan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
@@ -89,19 +89,19 @@ class Step:
         return np.minimum.reduce(each) if each else None
 
     def begin_part(self) -> None:
-        """A part of the step is over: the watermark's, the clock's or the rows'."""
+        """End a part of the step: the watermark's, the clock's or the rows'."""
         self.watermark_before_us = self.watermark_us
         self.state.progress.begin_part()
 
     def mark(self) -> Mark:
-        """Where it stands, for ``go_back``; pools only grow, and are left as they are."""
+        """A savepoint for ``go_back``; pools only grow, and are left unchanged."""
         columns = {name: column.copy() for name, column in self.table.columns.items()}
         companions = {name: column.copy() for name, column in self.table.companion_rows.columns.items()}
         counts = dict(self.state.note.dropped), self.taken, self.late_by_us
         return Mark(columns, companions, frozenset(self.windows.read), self.output.mark(), *counts)
 
     def go_back(self, mark: Mark) -> None:
-        """Be as it was; also what was read since is not read any more."""
+        """Roll back; segments loaded since are unloaded."""
         self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
         self.table.companion_rows.columns = {name: column.copy() for name, column in mark.companions.items()}
         self.output.go_back(mark.output)
@@ -111,14 +111,14 @@ class Step:
         self.taken, self.late_by_us = mark.taken, mark.late_by_us
 
     def _values_of(self, name: str, at: WindowIndices) -> pa.Array:
-        """The values of an accumulation that panes of these windows would have now."""
+        """The values of an accumulation in panes of these windows, if emitted now."""
         bound = next(bound for bound in self.plan.accumulations if bound.name == name)
         state = self.table.state.take(self.table["state_at"][at])
         with naming_window(self.table, at):
             return bound.values(state)
 
     def load(self, wanted: NDArray[np.bool_]) -> None:
-        """Read segments.
+        """Load segments.
 
         Args:
             wanted: bool, one per entry of the index.

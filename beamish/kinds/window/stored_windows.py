@@ -1,4 +1,4 @@
-"""Windows at rest, as they are stored: what the notes of shards say of them, and the windows of segments."""
+"""Stored windows: the metadata of shards, and the windows in segments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NUMBERS = {
     "has_pane": pa.bool_(),
     "timing": pa.int8(),
 }
-"""The columns of the window table (window_table.py) that say what a window is and what came out of it."""
+"""The columns of the window table (window_table.py) that describe a window and its panes."""
 
 
 def read_windows(
@@ -98,8 +98,8 @@ class SegmentFacts:
     Attributes:
         shard: the shard's id.
         entry: the name of its entry in the store.
-        windows: how many there are in it.
-        start_us, end_us: their span: microseconds, or numbers of rows.
+        windows: the number of its windows.
+        start_us, end_us: their span: microseconds, or row numbers.
         due_us: the least watermark at which something in it is due.
         clock_due_us: the least clock.
     """
@@ -115,7 +115,7 @@ class SegmentFacts:
 
 @attrs.frozen(eq=False)
 class NotedWindows:
-    """What the notes of a stage's shards say of its windows.
+    """The windows of a stage in the notes of its shards.
 
     Attributes:
         plan: None: it is no stage of windows.

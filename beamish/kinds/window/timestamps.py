@@ -2,10 +2,10 @@
 
 See docs/rules/panes.md#pane-timestamps.
 
-A combiner reads the rows that came while the watermark was before the end of the window they landed in. What it has
-seen since the window's last pane stands in the window table:
+A combiner uses the rows that arrived while the watermark was before the end of their window. Its value since the window's last
+pane is in the window table:
 
-    pane_time_us    int64[n], microseconds since the epoch; NO_VALUE if no such row came
+    pane_time_us    int64[n], microseconds since the epoch; NO_VALUE without such a row
 """
 
 from __future__ import annotations

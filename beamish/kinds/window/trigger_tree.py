@@ -1,4 +1,4 @@
-"""The trigger tree over the columns of the window table: what triggers see of windows (see triggers/trigger.py)."""
+"""The trigger tree over the columns of the window table: windows as seen by triggers (triggers/trigger.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ValuesOf = Callable[[str, NDArray[np.intp]], pa.Array]
 
 
 class TriggerState:
-    """The state of one trigger of the tree: a view of its columns in the window table, named by its place in the tree."""
+    """The state of one trigger of the tree: a view of its columns in the window table, named by its position in the tree."""
 
     def __init__(self, trigger: Trigger, columns: Columns, place: str = "trigger") -> None:
         self._columns, self._place = columns, place
@@ -43,9 +43,9 @@ def trigger_columns(trigger: Trigger, place: str = "trigger") -> Iterator[tuple[
 
 
 class TriggerNow:
-    """Where the clocks stand, for the windows of the table as it is now.
+    """The clocks, for the current windows of the table.
 
-    ``progress``: the watermark; of windows of rows the reach of each.
+    ``progress``: the watermark; for count windows the reach of each.
     ``values_of(name, windows)`` gives the values of an accumulation that panes of these windows would have.
     """
 
@@ -79,7 +79,7 @@ class TriggerNow:
 
 
 class TriggerMerge:
-    """Windows that become one.
+    """Merging windows.
 
     Attributes:
         part: intp[p], the parts' indices in the table.

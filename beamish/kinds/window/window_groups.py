@@ -1,4 +1,4 @@
-"""Which windows of a key become one: groups of overlapping windows, on columns."""
+"""Grouping of merging windows of a key, on columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from beamish.windows.option import Bounds, WindowOption, read_window
 
 
 def group_windows(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
-    """Group windows that merge, all at once.
+    """Group merging windows, all at once.
 
     Args:
         option: a merging window option.
@@ -20,7 +20,7 @@ def group_windows(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, Ke
 
     Returns:
         group: int64[n], for each window its group, numbered by (key, start).
-        result: the window that each group becomes.
+        result: the merged window of each group.
     """
     return _by_overlap(windows) if option.merges_by_overlap else _by_option(option, windows)
 
@@ -39,14 +39,14 @@ def _by_overlap(windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
 
 
 def _running_maximum(run: Ints, values: Ints) -> Ints:
-    """The greatest value so far within a run; runs are numbered from 0 on, in order."""
+    """The running maximum within each run; runs are numbered from 0 on, in order."""
     if not len(values):
         return values
     least = int(values.min())
     span = int(values.max()) - least + 1
     if span * (int(run[-1]) + 1) < 2**63:
         return np.maximum.accumulate(run * span + (values - least)) - run * span + least
-    # Too wide for one number: the same over the values' ranks.
+    # Too wide for one number: the same over the ranks of the values.
     by_value = np.argsort(values, kind="stable")
     rank = np.empty(len(values), dtype=np.int64)
     rank[by_value] = np.arange(len(values))
@@ -55,7 +55,7 @@ def _running_maximum(run: Ints, values: Ints) -> Ints:
 
 
 def _by_option(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
-    # A user's own merge is called key by key.
+    # A custom merge is called key by key.
     group = np.empty(len(windows), dtype=np.int64)
     results: list[tuple[int, int, int]] = []
     order = np.argsort(windows.key, kind="stable")
@@ -72,7 +72,7 @@ def _by_option(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, Keyed
 
 
 def _merge_one_key(option: WindowOption, bounds: list[Bounds]) -> dict[Bounds, Bounds]:
-    """What each window of a key becomes."""
+    """The merged window of each window of a key."""
     becomes = {window: window for window in bounds}
     try:
         for parts, result in option.merge(sorted(becomes)):

@@ -5,15 +5,15 @@ where they are, in pools; a window points at its entry (``key_at``, ``state_at``
 entry appended and a pointer moved.
 
 stored columns (one entry per window; ``_us``: int64, microseconds since the epoch):
-    start_us, end_us    the window; of windows of rows numbers of rows, not microseconds
+    start_us, end_us    the window; for count windows row numbers, not microseconds
     closed              bool: its trigger has finished, rows are dropped until it expires
     unemitted_rows      int64: rows that are in no pane yet
-    unemitted_since_us  the progress (step.py) when the first of them came; NEVER_US if there is none
-    net_rows            int64: rows in it less those removed; counted where rows can be removed, else 0
-    pane_time_us        timestamp of its next pane under a combiner; NO_VALUE if no row counts for it
+    unemitted_since_us  the progress (step.py) at the arrival of the first of them; NEVER_US if there is none
+    net_rows            int64: rows in it less retractions; counted for retracting input, otherwise 0
+    pane_time_us        timestamp of its next pane with a combiner; NO_VALUE without a row
     panes               int64: number of panes emitted
     non_early_panes     int64: number of them that were not EARLY
-    has_pane            bool: its last pane stands, it was emitted and not taken back
+    has_pane            bool: its last pane is live: emitted and not retracted
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when its progress passes its end
@@ -27,8 +27,7 @@ working columns:
     key_at, state_at, values_at     int64: its entries in the pools of keys, of accumulators, and of the values last emitted (kept where
                         panes are retracted or compared), as ``<name>_at`` in the pools of parts; NO_ENTRY if it has none
 
-Two numbers stand for nothing: NO_VALUE, the least int64, where there is none, and ``NEVER_US``, the greatest, for a time
-that does not come.
+Two markers: NO_VALUE, the least int64, for a missing value, and ``NEVER_US``, the greatest, for a time that is never reached.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ _WORKING_COLUMNS: Declared = {
 
 
 class WindowTable(WorkingTable):
-    """The windows a step works on.
+    """The windows of a step.
 
     Args:
         plan: the stage's plan.
@@ -137,11 +136,11 @@ class WindowTable(WorkingTable):
             ) from error
 
     def cut(self, at: Ints, first: Ints) -> Iterator[pa.Table]:
-        stored = self.stored(at)  # at once: that costs much the same for one segment and for many
+        stored = self.stored(at)  # at once: many segments cost about as much as one
         yield from (stored.slice(own, size) for own, size in zip(first, np.diff(first, append=len(at)), strict=True))
 
     def append_windows(
         self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], key_at: NDArray[np.int64]
     ) -> WindowIndices:
-        """Append new windows. Gives their indices."""
+        """Append new windows. Returns their indices."""
         return self.append(len(start_us), {"start_us": start_us, "end_us": end_us, "key_at": key_at})

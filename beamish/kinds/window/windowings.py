@@ -174,7 +174,7 @@ class WindowingsShard(Shard):
 
     @property
     def counts(self) -> Counts:
-        """Of all windowings together."""
+        """For all windowings together."""
         each = [shard.counts for shard in self._shards.values()]
         late = [counts.late_by_us for counts in each if counts.late_by_us is not None]
         return Counts(
@@ -195,7 +195,7 @@ def _checked_names(names: Collection[str], store: Store) -> list[str]:
         if store.get(INDEX) is not None:
             raise StateError(
                 "the checkpoint has one windowing without a name, the pipeline has "
-                f"{', '.join(map(repr, names))}: its windows would be forgotten; keep the plain .window(...), or "
+                f"{', '.join(map(repr, names))}: its windows would be lost; keep the plain .window(...), or "
                 "start from a new checkpoint"
             )
         check_new(store, WINDOWINGS)
@@ -233,7 +233,7 @@ def _note_under(name: str, note: Note, names: Collection[str]) -> Note:
     )
 
 
-# What is kept, to look at: each windowing is read under its name as one without a name is
+# The stored state, for inspection: each windowing is read under its name, like a single one
 
 
 def key_schema(plans: Plans) -> pa.Schema:
@@ -296,7 +296,7 @@ class _OfEach(Answer):
 def noted_windowings(
     notes: Mapping[int, Store], known: Answer | None, **described: Any
 ) -> Mapping[str | None, NotedWindows]:
-    """What the notes of a stage's shards say of each windowing (see ``noted_windows``); ``known``: the pipeline's answer about windows."""
+    """The windows of each windowing in the notes of a stage's shards (see ``noted_windows``); ``known``: the pipeline's answer about windows."""
     each = known.each if isinstance(known, _OfEach) else {None: known}
     plans = {name: one.of_plan for name, one in each.items() if isinstance(one, Windows)}
     names = next((json.loads(one) for store in notes.values() if (one := store.get(WINDOWINGS)) is not None), [None])
@@ -312,7 +312,7 @@ def noted_windowings(
 
 
 def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The counts of several windowings over the same rows as one: by (row, window), and by row where there is none.
+    """The merged counts of several windowings over the same rows: by (row, window), and by row without window.
 
     Each windowing counts every row that it drops for its event time; the one that was there longest counted all.
     """

@@ -1,4 +1,4 @@
-"""A window stage in words: what it will do, for explain, and the calls that declare it."""
+"""The text of explain() for a window stage, and the calls that declare it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _windows(options: WindowOptions) -> str:
 
 
 def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
-    """How rows are numbered, and what that costs."""
+    """How rows are numbered, and the cost."""
     words = attrs.evolve(numbering, over_stream=numbering.over_stream or not takes[0].keys).describe()
     if numbering.over_stream or not takes[0].keys:
         words += "; one shard counts them all, so one task does all the work of this stage"
@@ -155,7 +155,7 @@ def _closing(options: WindowOptions) -> str:
 
 
 def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
-    """What bounds the state of keys that will never come again."""
+    """The state of inactive keys."""
     numbering = options.numbering
     within = options.deduplication.within if options.deduplication is not None else None
     ids = f"; its ids are kept until the watermark is {within} past them" if within is not None else ""
@@ -239,7 +239,7 @@ def carried(plan: WindowPlan) -> str:
 
 
 def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
-    """What shards keep: a row per this."""
+    """The unit of the state of shards: one row each."""
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
     values = ", and the values last emitted" if plan.options.keeps_values else ""
     values += "".join(part.stores for part in plan.parts)
@@ -248,7 +248,7 @@ def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
 
 @attrs.frozen(repr=False)
 class _Rows:
-    """A number of rows, as it is said in a call."""
+    """A number of rows, in source form."""
 
     count: int
 
@@ -257,7 +257,7 @@ class _Rows:
 
 
 def calls(declared: WindowOptions) -> Iterator[str]:
-    """The calls on a pipeline that declare this."""
+    """The pipeline calls that declare this."""
     default = WindowOptions()
     if declared.deduplication is not None:
         yield f".{declared.deduplication.call}"

@@ -18,10 +18,10 @@ DATABASES: dict[str, type[Database]] = {
 
 
 def database_of(uri: object) -> Database:
-    """The database that a URI names.
+    """The database of a URI.
 
     Raises:
-        OptionError: its scheme is unknown, it has characters that do not print, or its database is in memory.
+        OptionError: unknown scheme, non-printable characters, or an in-memory database.
     """
     scheme = uri.partition(":")[0].lower() if isinstance(uri, str) and uri.isprintable() else ""
     if scheme not in DATABASES or not isinstance(uri, str):
@@ -29,7 +29,7 @@ def database_of(uri: object) -> Database:
             f"uri={printable(uri)}: must be a text such as 'postgresql://user@host/database', 'sqlite:///folder/file.db' or "
             "'duckdb:///folder/file.duckdb', without control characters"
         )
-    return DATABASES[scheme](f"{scheme}{uri[len(scheme) :]}")  # drivers compare the scheme by case
+    return DATABASES[scheme](f"{scheme}{uri[len(scheme) :]}")  # drivers compare the scheme case-sensitively
 
 
 __all__ = ["DATABASES", "Database", "database_of"]

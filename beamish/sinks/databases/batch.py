@@ -1,4 +1,4 @@
-"""What a batch asks of a table: one row per identity, in columns that a database knows."""
+"""A batch for a table: one row per identity, in columns of supported types."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Batch:
 
     Attributes:
         rows: identity, data, ``_sequence`` and ``_deleted``; one row per identity.
-        identity: the columns that tell rows apart.
-        nested: columns that hold JSON, as text.
+        identity: the columns that identify a row.
+        nested: columns with JSON, as text.
     """
 
     rows: pa.Table
@@ -29,12 +29,12 @@ class Batch:
 
     @classmethod
     def net(cls, rows: pa.Table, identity: tuple[str, ...], nested: frozenset[str] = frozenset()) -> Batch:
-        """Of each identity the row with the greatest sequence.
+        """Keep the row with the greatest sequence for each identity.
 
         Args:
             rows: as ``rows`` of a batch, with any number of rows per identity, in any order.
-            identity: the columns that tell rows apart: null is equal to null, -0.0 to 0.0, NaN to NaN.
-            nested: columns that hold JSON, as text.
+            identity: the columns that identify a row: null equals null, -0.0 equals 0.0, NaN equals NaN.
+            nested: columns with JSON, as text.
         """
         for name in identity:
             column = rows[name].combine_chunks()
@@ -45,7 +45,7 @@ class Batch:
 
     @property
     def data(self) -> list[str]:
-        """The columns but for ``_deleted``."""
+        """The columns without ``_deleted``."""
         return [name for name in self.rows.column_names if name != DELETED]
 
     @property
@@ -55,16 +55,16 @@ class Batch:
 
     @property
     def nulls(self) -> list[str]:
-        """The columns of the identity in which there is a null."""
+        """The nullable columns of the identity in this batch."""
         return [name for name in self.identity if self.rows[name].null_count]
 
     def digest(self) -> str:
-        """A digest of the changes, in any order: identities, sequences, deletions."""
+        """An order-independent digest of the changes: identities, sequences, deletions."""
         columns = [self.rows[name] for name in (*self.identity, SEQUENCE, DELETED)]
         return f"rows {np.add.reduce(hash_rows(columns, self.rows.num_rows)):016x}"
 
     def null_patterns(self) -> Iterator[frozenset[str]]:
-        """The sets of columns that are null together in identities: conditions on each can use an index."""
+        """The sets of identity columns that are null together: a condition on each set can use an index."""
         flags = {name: pc.is_null(self.rows[name]) for name in self.nulls}
         if not flags:
             yield frozenset()

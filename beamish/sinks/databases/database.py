@@ -1,11 +1,11 @@
-"""The contract of a database: what a sink asks of it.
+"""The contract of a database, as used by a sink.
 
 Laws (tests/laws/test_sinks.py):
 
-1. After a batch the table holds, per identity, the row with the greatest sequence ever given, unless it is a deletion.
-2. A batch that is written again, or whose transaction was rolled back before, changes nothing.
-3. Two identities are two rows: values that differ for Spark's GROUP BY differ in the table, and each is read back as it was. A table or a
-   value that breaks this is refused.
+1. After a batch the table holds, per identity, the row with the greatest sequence so far, unless it is a deletion.
+2. A batch that is written again, or after a rolled-back transaction, changes nothing.
+3. Two identities are two rows: values that differ for Spark's GROUP BY differ in the table, and each is read back as it was. A
+table or a value that violates this is rejected.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _DECIMAL = re.compile(r"(?P<name>numeric|DECIMAL)(\((?P<precision>\d+),(?P<scale
 
 @attrs.frozen
 class Database:
-    """A database, reached by its driver.
+    """A database, accessed through its driver.
 
     Attributes:
-        uri: as the user gave it.
+        uri: as given by the user.
         title: its name.
         driver: the DB-API module of its driver.
-        package: what pip installs to have it.
-        extra: the extra of beamish that brings it.
+        package: its pip requirement.
+        extra: the extra of beamish that includes it.
         json_type: the type of a column of JSON.
     """
 
@@ -51,32 +51,32 @@ class Database:
     extra: ClassVar[str]
     json_type: ClassVar[str]
     options: ClassVar[Mapping[str, Any]] = {}
-    """Further arguments of the driver's ``connect``."""
+    """Additional arguments of the driver's ``connect``."""
 
-    # Specific to each
+    # Per database
 
     @property
     def address(self) -> str:
-        """What the driver takes."""
+        """The address in the driver's format."""
         return self.uri
 
     def check(self, table: TableName, columns: Iterable[str]) -> None:
         """Check names.
 
         Raises:
-            OptionError, ColumnError: it cannot have a table, or columns, of these names.
+            OptionError, ColumnError: the database does not support these names.
         """
 
     def type_name(self, type_: pa.DataType) -> str | None:
-        """The type of a column; None: it has none."""
+        """The column type for an Arrow type; None: not supported."""
         raise NotImplementedError
 
     def fits(self, wanted: str, declared: str) -> bool:
-        """Whether a column that is declared so takes all that one of the wanted type would."""
+        """Whether a declared column type holds all values of the wanted type."""
         raise NotImplementedError
 
     def lock(self, cursor: Any, table: TableName) -> None:
-        """Make this transaction the only one that writes the table."""
+        """Lock the table, so that this transaction is its only writer."""
 
     def check_schema(self, cursor: Any, schema: str) -> None:
         """Check that a schema exists; case is ignored.
@@ -90,31 +90,31 @@ class Database:
             )
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
-        """The columns of a table with their types; empty: there is no such table."""
+        """The columns of a table with their types; empty: no such table."""
         raise NotImplementedError
 
     def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
-        """Statements that make the table.
+        """Statements that create the table.
 
         Args:
-            batch: what will be put into it.
+            batch: the first batch.
             table: its name.
             types: its columns with their types.
         """
         raise NotImplementedError
 
     def check_identity(self, cursor: Any, batch: Batch, table: TableName) -> None:
-        """Check that the table finds a row by its identity, and takes no two identities for one.
+        """Check that the table distinguishes identities and can look them up.
 
         Raises:
             SinkError: a constraint, a collation or a type of the table does not allow it.
         """
 
     def check_values(self, batch: Batch, table: TableName, declared: Mapping[str, str]) -> None:
-        """Check that the columns hold the values of a batch as they are.
+        """Check that the columns store the values of a batch unchanged.
 
         Raises:
-            SinkError: one would be changed, or refused.
+            SinkError: a value would be altered or rejected.
         """
 
     def load(self, cursor: Any, batch: Batch) -> None:
@@ -124,21 +124,21 @@ class Database:
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
     ) -> Iterator[str]:
-        """Statements that take the stage's rows into the table.
+        """Statements that merge the stage into the table.
 
         Args:
-            batch: what is in the stage.
-            table: where they go.
+            batch: the batch in the stage.
+            table: the target.
             declared: the table's columns with their types.
-            keep_deleted: whether deleted rows stay, marked.
+            keep_deleted: whether deleted rows are kept, marked.
         """
         raise NotImplementedError
 
-    # Common to all
+    # Common
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        """A cursor in a transaction of its own connection: all of it is done, or nothing.
+        """A cursor in a transaction of its own connection, committed or rolled back at the end.
 
         Raises:
             SinkError: the driver is not installed, or the database reports an error.
@@ -172,7 +172,7 @@ class Database:
         """Begin the transaction, where the driver does not."""
 
     def missing_driver(self) -> str:
-        """A sentence with the line that installs the driver; empty: it can be imported."""
+        """An error text with the line that installs the driver; empty: it can be imported."""
         try:
             importlib.import_module(self.driver)
         except ImportError as error:
@@ -184,10 +184,10 @@ class Database:
 
 
 def check_collation(cursor: Any, batch: Batch, table: TableName) -> None:
-    """Check that the columns of the identity tell all texts apart.
+    """Check that the identity columns distinguish all texts.
 
     Raises:
-        SinkError: one is declared with a collation that ignores case or trailing blanks.
+        SinkError: a collation ignores case or trailing blanks.
     """
     for name in batch.identity:
         if name in batch.nested or not pa.types.is_string(batch.schema.field(name).type):
@@ -195,8 +195,7 @@ def check_collation(cursor: Any, batch: Batch, table: TableName) -> None:
         texts = f"SELECT {quoted(name)} AS text FROM {table.sql} WHERE FALSE UNION ALL SELECT 'a'"
         if rows_of(cursor, f"SELECT 1 FROM ({texts}) AS texts WHERE text = 'A' OR text = 'a '"):
             raise SinkError(
-                f"table {table}: key column {name!r} has a collation that takes different texts for one; declare the column without "
-                "it, in a new table"
+                f"table {table}: key column {name!r} has a collation in which different texts are equal; declare the column without it, in a new table"
             )
 
 
@@ -210,7 +209,7 @@ def decimal_fits(wanted: str, declared: str) -> bool:
 
 
 def rows_of(cursor: Any, query: str) -> list[tuple[Any, ...]]:
-    """What a small query gives."""
+    """The rows of a small query."""
     cursor.execute(query)
     return list(cursor.fetchall())
 
@@ -221,20 +220,20 @@ def literal(text: str) -> str:
 
 
 def names(columns: Iterable[str], of: str = "") -> str:
-    """Columns, quoted, of a table or an alias."""
+    """Quoted columns of a table or an alias."""
     return ", ".join(f"{of}{quoted(column)}" for column in columns)
 
 
 def equal(identity: Iterable[str], same: str, of: str = "t", to: str = "s") -> str:
-    """The condition that two rows have one identity; ``same`` is what compares, and takes null as equal to null."""
+    """The condition that two rows have the same identity; ``same`` is the null-safe equality."""
     return " AND ".join(f"{of}.{quoted(name)} {same} {to}.{quoted(name)}" for name in identity)
 
 
 def newer(of: str = "s", than: str = "t") -> str:
-    """The condition that a row is of a later change than another."""
+    """The condition that a row is newer than another."""
     return f"{of}.{quoted(SEQUENCE)} > {than}.{quoted(SEQUENCE)}"
 
 
 def written(batch: Batch, *, keep_deleted: bool) -> list[str]:
-    """The columns of the table that are written."""
+    """The columns to write."""
     return [*batch.data, *([DELETED] if keep_deleted else [])]

@@ -1,7 +1,8 @@
-"""DuckDB, 1.4 or later: one MERGE INTO. A unique index would be checked too early by DuckDB, so the table has none.
+"""DuckDB, 1.4 or later: one MERGE INTO. The table has no unique index, since DuckDB would check it too early.
 
-By DuckDB's own Python module, whose connections to one file share one instance of the database, those of a notebook in the same process
-included. ADBC opens an instance per connection; two in one process do not see each other's locks, and one overwrites what the other wrote.
+Uses DuckDB's own Python module, in which all connections to a file share a database instance, including those of a notebook in
+the same process. ADBC opens an instance per connection; two in one process ignore each other's locks and overwrite each other's
+writes.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ _TYPES = {
 _WAIT_S = 30
 """How long a transaction waits for others to close the file, seconds."""
 _IN_USE = ("lock on file", "already attached")
-"""Words of DuckDB where another process has the file open, or this one is closing it."""
+"""DuckDB's error messages if another process has the file open, or this one is closing it."""
 _WIDER = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"]
 
 
 _locks: defaultdict[Path, Lock] = defaultdict(Lock)
-"""Per file the lock among the transactions of this process."""
+"""A lock per file, for the transactions of this process."""
 
 
 @attrs.frozen
 class DuckDb(FileDatabase):
-    """See the head of the file."""
+    """See the module docstring."""
 
     title = "DuckDB"
     driver = "duckdb"
@@ -60,7 +61,7 @@ class DuckDb(FileDatabase):
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        # DuckDB refuses a transaction that conflicts with another one of the process; these wait for one another.
+        # DuckDB rejects conflicting transactions of the same process; with this lock they wait for one another.
         with _locks[Path(self.address).absolute()], FileDatabase.transaction(self) as cursor:
             yield cursor
 
@@ -75,7 +76,7 @@ class DuckDb(FileDatabase):
                 time.sleep(0.05)
 
     def cursor(self, connection: Any) -> Any:
-        return connection  # its cursors are connections with transactions of their own
+        return connection  # its cursors are connections with their own transactions
 
     def begin(self, cursor: Any) -> None:
         cursor.begin()

@@ -1,4 +1,4 @@
-"""Databases that are a file."""
+"""File-based databases."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from beamish.sinks.databases.database import Database
 
 @attrs.frozen
 class FileDatabase(Database):
-    """A database in one file, ``scheme:///relative.db``, ``scheme:////absolute.db`` or ``scheme:file.db``."""
+    """A database in a file, ``scheme:///relative.db``, ``scheme:////absolute.db`` or ``scheme:file.db``."""
 
     @property
     def address(self) -> str:
         """The path.
 
         Raises:
-            OptionError: the URI has none.
+            OptionError: the URI has no path.
         """
         scheme, _, rest = self.uri.partition(":")
         path = rest.removeprefix("///")
         if not path or path.startswith((":", "//")):
             raise OptionError(
                 f"uri={printable(self.uri)}: must name a file: '{scheme}:///folder/file.db' (relative) or '{scheme}:////folder/file.db' "
-                "(absolute); a database in memory would be gone with each batch's connection"
+                "(absolute); an in-memory database would be lost with each batch's connection"
             )
         return path
 
     def connect(self, driver: Any) -> Any:
-        """A connection; a new file is made in a folder that exists.
+        """Connect; a new file is created in an existing folder.
 
         Raises:
             SinkError: the folder does not exist.
@@ -41,5 +41,7 @@ class FileDatabase(Database):
         folder = Path(self.address).absolute().parent
         if not folder.is_dir():
             shown = without_secrets(str(folder), self.uri)
-            raise SinkError(f"{self.title}: {printable(self.uri)}: the folder {shown!r} does not exist; make it first")
+            raise SinkError(
+                f"{self.title}: {printable(self.uri)}: the folder {shown!r} does not exist; create it first"
+            )
         return super().connect(driver)

@@ -1,4 +1,4 @@
-"""Names of tables and columns as SQL reads them."""
+"""SQL names of tables and columns."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def quoted(name: str) -> str:
-    """A name, whatever is in it."""
+    """Quote any name."""
     return '"' + name.replace('"', '""') + '"'
 
 
 @attrs.frozen
 class TableName:
-    """A table's name, and that of its schema if it was said."""
+    """A table name, with an optional schema."""
 
     schema: str | None
     name: str
 
     @classmethod
     def read(cls, words: object) -> TableName:
-        """Read a name as SQL has it: ``hourly``, ``stats.hourly``, ``stats."by.hour"``.
+        """Parse a SQL name: ``hourly``, ``stats.hourly``, ``stats."by.hour"``.
 
         Raises:
-            OptionError: it is none.
+            OptionError: not a valid table name.
         """
         parts, at = [], 0
         while isinstance(words, str) and (found := _PART.match(words, at)):
@@ -51,7 +51,7 @@ class TableName:
 
     @property
     def sql(self) -> str:
-        """As SQL reads it."""
+        """The quoted name."""
         return ".".join(quoted(part) for part in (self.schema, self.name) if part is not None)
 
     def __str__(self) -> str:

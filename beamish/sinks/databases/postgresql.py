@@ -1,4 +1,4 @@
-"""PostgreSQL, 15 or later: INSERT ... ON CONFLICT over a unique constraint in which null equals null."""
+"""PostgreSQL, 15 or later: INSERT ... ON CONFLICT on a unique constraint with NULLS NOT DISTINCT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from beamish.sinks.databases.database import STAGE, Database, decimal_fits, lite
 from beamish.sinks.databases.names import TableName, quoted
 
 _LONGEST = 63
-"""Bytes of a name; PostgreSQL cuts longer ones off."""
+"""Maximum length of a name in bytes; PostgreSQL truncates longer ones."""
 _FITS = {
     "smallint": {"integer", "bigint"},
     "integer": {"bigint"},
@@ -26,7 +26,7 @@ _FITS = {
     "text": {"character varying", "user-defined"},
     "jsonb": {"json", "text"},
 }
-"""Types that hold all values of one; a decimal has rules of its own."""
+"""Types that hold all values of a type; decimals have rules of their own."""
 _AS_DECIMAL = {"smallint": "numeric(5,0)", "integer": "numeric(10,0)", "bigint": "numeric(19,0)"}
 _LENGTH = re.compile(r"character varying\((\d+)\)")
 _NUL_IN_JSON = r"(^|[^\\])(\\\\)*\\u0000"
@@ -48,7 +48,7 @@ _TYPES = {
 
 @attrs.frozen
 class PostgreSql(Database):
-    """See the head of the file."""
+    """See the module docstring."""
 
     title = "PostgreSQL"
     driver = "adbc_driver_postgresql.dbapi"
@@ -58,7 +58,7 @@ class PostgreSql(Database):
 
     @property
     def address(self) -> str:
-        """What the driver takes.
+        """The address in the driver's format.
 
         Raises:
             OptionError: the URI is malformed.
@@ -74,7 +74,7 @@ class PostgreSql(Database):
         for name in (table.name, *columns):
             if len(name.encode()) > _LONGEST:
                 raise ColumnError(
-                    f"{name!r}: PostgreSQL cuts names off after {_LONGEST} bytes, and this one has {len(name.encode())}; "
+                    f"{name!r}: PostgreSQL truncates names after {_LONGEST} bytes, and this one has {len(name.encode())}; "
                     "choose a shorter one"
                 )
 
@@ -84,7 +84,7 @@ class PostgreSql(Database):
         return _TYPES.get(type_)
 
     def fits(self, wanted: str, declared: str) -> bool:
-        declared = declared.replace("(6)", "")  # the precision of timestamps without one
+        declared = declared.replace("(6)", "")  # the default precision of timestamps
         plain = _LENGTH.sub("character varying", declared)
         return plain in {wanted, *_FITS.get(wanted, ())} or decimal_fits(_AS_DECIMAL.get(wanted, wanted), declared)
 
@@ -117,10 +117,9 @@ class PostgreSql(Database):
         own = [one_null for one_null, columns in found if set(columns.split("\n")) == set(batch.identity)]
         if any(own) or (own and not batch.nulls):
             return
-        why = "takes nulls to differ" if own else "is not there"
+        why = "treats nulls as distinct" if own else "is missing"
         raise SinkError(
-            f"{self.title}: a unique constraint over the identity of {table} ({', '.join(batch.identity)}) {why}, so rows cannot "
-            f"be found again; say: ALTER TABLE {table.sql} ADD UNIQUE NULLS NOT DISTINCT ({names(batch.identity)})"
+            f"{self.title}: a unique constraint over the identity of {table} ({', '.join(batch.identity)}) {why}, so rows cannot be looked up; run: ALTER TABLE {table.sql} ADD UNIQUE NULLS NOT DISTINCT ({names(batch.identity)})"
         )
 
     def _check_collations(self, cursor: Any, batch: Batch, table: TableName) -> None:
@@ -132,7 +131,7 @@ class PostgreSql(Database):
         for name, collation in found:
             if name in batch.identity:
                 raise SinkError(
-                    f"table {table}: key column {name!r} has the collation {collation!r}, which takes different texts for one; say: "
+                    f"table {table}: key column {name!r} has the collation {collation!r}, in which different texts are equal; run: "
                     f'ALTER TABLE {table.sql} ALTER COLUMN {quoted(name)} TYPE text COLLATE "C"'
                 )
 
@@ -150,7 +149,7 @@ class PostgreSql(Database):
             length = _LENGTH.fullmatch(declared[name])
             if length and pc.any(pc.greater(pc.utf8_length(texts), int(length[1]))).as_py():
                 raise SinkError(
-                    f"table {table}: column {name!r} has a text longer than its {declared[name]}; say: ALTER TABLE {table.sql} ALTER "
+                    f"table {table}: column {name!r} has a text longer than its {declared[name]}; run: ALTER TABLE {table.sql} ALTER "
                     f"COLUMN {quoted(name)} TYPE text"
                 )
 
@@ -172,7 +171,7 @@ class PostgreSql(Database):
             f" ON CONFLICT ({names(batch.identity)}) DO UPDATE SET {sets} WHERE {newer('excluded')}"
         )
         if not keep_deleted:
-            # IS NOT DISTINCT FROM uses no index, so each set of nulls has a statement of its own.
+            # IS NOT DISTINCT FROM cannot use an index, so each set of null columns has its own statement.
             for nulls in batch.null_patterns():
                 found = " AND ".join(
                     _same(batch, name, declared[name], is_null=name in nulls) for name in batch.identity

@@ -1,7 +1,7 @@
-"""SQLite, by Python's own driver: older rows are deleted, newer ones inserted. ``IS`` compares nulls and uses the table's index.
+"""SQLite, with Python's own driver: older rows are deleted, newer ones inserted. ``IS`` is null-safe and uses the index.
 
-A process must not hold two copies of the SQLite library, such as ADBC's, on one file: closing it in one copy drops the locks of the
-other (https://sqlite.org/howtocorrupt.html, 2.2.1).
+A process must not open a file with two copies of the SQLite library, such as ADBC's: closing it in one copy releases the locks of
+the other (https://sqlite.org/howtocorrupt.html, 2.2.1).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from beamish.sinks.databases.names import TableName, quoted
 _WAIT_S = 30
 """How long a transaction waits for another one to end, seconds."""
 _ROW_IDS = ("rowid", "_rowid_", "oid")
-"""SQLite's names of a row's number; a column of the same name hides one."""
+"""SQLite's names of the row id; a column of the same name hides one."""
 
 
 @attrs.frozen
 class Sqlite(FileDatabase):
-    """See the head of the file."""
+    """See the module docstring."""
 
     title = "SQLite"
     driver = "sqlite3"
-    package = "a Python that has sqlite3"
+    package = "a Python with sqlite3"
     extra = "sqlite"
     json_type = "TEXT"
     options: ClassVar[Mapping[str, Any]] = {"timeout": _WAIT_S, "isolation_level": None}
@@ -57,7 +57,7 @@ class Sqlite(FileDatabase):
         return _affinity(declared) in (wanted, "BLOB") or (wanted != "TEXT" and _affinity(declared) == "NUMERIC")
 
     def begin(self, cursor: Any) -> None:
-        # A transaction that reads before it writes is refused at once where another one writes; this one waits.
+        # A transaction that reads before it writes fails at once if another one writes; this one waits.
         cursor.execute("BEGIN IMMEDIATE")
 
     def load(self, cursor: Any, batch: Batch) -> None:
@@ -73,7 +73,7 @@ class Sqlite(FileDatabase):
 
     def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
         columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
-        # Not a primary key: over one INTEGER it would be the row's number, and a null the next free one.
+        # Not a primary key: a single INTEGER primary key is the row id, and a null becomes the next free one.
         yield f"CREATE TABLE {table.sql} ({columns}, UNIQUE ({names(batch.identity)}))"
 
     def check_identity(self, cursor: Any, batch: Batch, table: TableName) -> None:
@@ -91,7 +91,7 @@ class Sqlite(FileDatabase):
     ) -> Iterator[str]:
         columns, same = written(batch, keep_deleted=keep_deleted), equal(batch.identity, "IS")
         row_id = next(name for name in _ROW_IDS if name not in map(str.lower, declared))
-        # CROSS JOIN: each row of the stage is looked up in the table, not the other way round.
+        # CROSS JOIN forces the join order: stage rows are looked up in the table.
         yield (
             f"DELETE FROM {table.sql} WHERE {row_id} IN (SELECT t.{row_id} FROM temp.{quoted(STAGE)} AS s"
             f" CROSS JOIN {table.sql} AS t WHERE {same} AND {newer()})"
@@ -104,7 +104,7 @@ class Sqlite(FileDatabase):
 
 
 def _affinity(declared: str) -> str:
-    """What SQLite makes of a declared type."""
+    """The affinity of a declared type."""
     for part, affinity in (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"), ("BLOB", "BLOB")):
         if part in declared:
             return affinity
@@ -114,9 +114,9 @@ def _affinity(declared: str) -> str:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Values that SQLite holds as they are: dates and times as texts that sort and that its functions read, decimals as exact texts.
+    """Values as SQLite stores them: dates and times as sortable texts that its functions read, decimals as exact texts.
 
-    It has no NaN, and would hold a null instead: NaN is the text ``NaN``.
+    SQLite stores NaN as null, so NaN is the text ``NaN``.
     """
     if pa.types.is_timestamp(column.type):
         texts = pc.strftime(column.cast(pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")

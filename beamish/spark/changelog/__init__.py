@@ -1,1 +1,1 @@
-"""Panes as a changelog in the words of others, and the panes that are live (docs/rules/changelogs.md#changelogs)."""
+"""Panes as a changelog in other formats, and live panes (docs/rules/changelogs.md#changelogs)."""

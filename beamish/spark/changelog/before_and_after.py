@@ -1,8 +1,8 @@
-"""One row for each change, with what was before and what is after.
+"""One row per change, with the row before and after it.
 
-An UPDATE_BEFORE and its UPDATE_AFTER come next to each other out of their shard's step. In a stream they are still so when a
-task has them in hand, so the row after takes up the one before it on the way, and nothing is shuffled. In a table at rest
-they may lie anywhere: there the row before is that of the key with the next smaller ``sequence``.
+A step emits an UPDATE_BEFORE right before its UPDATE_AFTER. In a stream they are still adjacent in a task, so they are paired
+without a shuffle. In a stored table they may be anywhere: there the row before is that of the key with the next smaller
+``sequence``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEY = PREFIX + "key"
 
 
 def with_images(table: PaneTable, fields: Sequence[str]) -> DataFrame:
-    """Rows of ``change``, ``before`` and ``after``: all but those of what was before, which are in the rows that follow them."""
+    """Rows of ``change``, ``before`` and ``after``, without UPDATE_BEFORE rows, which are in the rows that follow them."""
     rows = table.rows.select(
         F.col("pane.change").alias("change"),
         F.struct(*table.data(fields)).alias("data"),
@@ -50,10 +50,7 @@ def with_images(table: PaneTable, fields: Sequence[str]) -> DataFrame:
 
 
 _IMAGES = ("before", "after")
-_NOT_FOUND = (
-    "{call}: an UPDATE_AFTER without the UPDATE_BEFORE that comes right before it in its key: rows are missing from the table; or "
-    "what its columns are is not known, since it does not keep their metadata: say keys=[...], its key columns"
-)
+_NOT_FOUND = "{call}: an UPDATE_AFTER without an UPDATE_BEFORE right before it in its key: rows are missing from the table; or its keys are unknown, since it does not keep column metadata: pass keys=[...], its key columns"
 
 
 def neighbours(call: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -77,7 +74,7 @@ def neighbours(call: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
 
 
 def _joined(call: str, rows: pa.Table) -> pa.Table:
-    """Rows, of which the last is no UPDATE_BEFORE."""
+    """Rows up to the last one that is not an UPDATE_BEFORE."""
     is_before, is_update, deletes = (
         np.asarray(pa.compute.equal(rows["change"], name)) for name in ("UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
     )
@@ -95,7 +92,5 @@ def _joined(call: str, rows: pa.Table) -> pa.Table:
 
 def _parted(call: str) -> PipelineError:
     return PipelineError(
-        f"{call}: an UPDATE_BEFORE without the UPDATE_AFTER that comes right after it: the rows of this stream are not as the "
-        "pipeline gave them. Say it right after the pipeline; of a stored table or of shuffled rows say it in foreachBatch, where "
-        "rows are found by pane.sequence"
+        f"{call}: an UPDATE_BEFORE without an UPDATE_AFTER right after it: the rows of this stream are not in the pipeline's order. Call it right after the pipeline; for a stored table or shuffled rows call it in foreachBatch, where rows are matched by pane.sequence"
     )

@@ -1,6 +1,6 @@
-"""Panes in the words of other worlds: a function for each (docs/rules/changelogs.md#changelogs).
+"""Panes in other formats: a function per format (docs/rules/changelogs.md#changelogs).
 
-Each gives a lazy DataFrame, by expressions of columns alone; but Debezium's wants both images of a row in one, see before_and_after.py.
+Each returns a lazy DataFrame, by column expressions only, except Debezium's, which has both images in one row (before_and_after.py).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ JSON = {
 
 @attrs.frozen
 class Changelog:
-    """What is asked for.
+    """The options of a changelog.
 
     Attributes:
         table: the panes.
         codes: of Flink's row kinds: long or short.
-        fields: what of the pane comes beside its columns.
-        key_format, value_format: how the structs of a Kafka record become what it holds.
+        fields: additional fields of the pane.
+        key_format, value_format: serialization of a Kafka record's structs.
     """
 
     table: PaneTable
@@ -55,7 +55,7 @@ class Changelog:
 
     @property
     def change(self) -> Column:
-        """What a row does."""
+        """The change of a row."""
         return F.col(_CHANGE)
 
 
@@ -71,7 +71,7 @@ def changelog(  # noqa: PLR0917 - as bm.changelog, whose arguments have names
     """Panes as a changelog; see ``bm.changelog``.
 
     Raises:
-        OptionError, ColumnError, PipelineError: an option or the panes cannot be what is asked for.
+        OptionError, ColumnError, PipelineError: invalid options or unsuitable panes.
     """
     call = f"changelog(panes, format={format!r})"
     _check_options(call, format, codes, fields, key_format, value_format)
@@ -107,7 +107,7 @@ def _upsert(asked: Changelog) -> DataFrame:
 
 
 def _kafka(asked: Changelog) -> DataFrame:
-    _upsert(asked)  # whose columns the records have
+    _upsert(asked)  # whose columns are in the records
     table = asked.table.latest
     data = [*table.data(asked.fields, flat=True), F.col("pane.sequence").alias(SEQUENCE)]
     value = _written(F.struct(*data), asked.value_format)
@@ -127,7 +127,7 @@ _FORMATS: dict[str, Callable[[Changelog], DataFrame]] = {
 
 
 def _named(change: Column, names: dict[str, str]) -> Column:
-    """What a row does, in other words."""
+    """The change of a row, in the format's codes."""
     return F.create_map(*(F.lit(word) for pair in names.items() for word in pair))[change]
 
 
@@ -157,38 +157,35 @@ def _check_options(  # noqa: PLR0917
 
 
 def _check_follows(table: PaneTable, format_: str) -> None:
-    """Check that the panes can be told in this format.
+    """Check that the format can represent the panes.
 
     Raises:
-        PipelineError: something would be missing, or wrong.
+        PipelineError: it cannot.
     """
     ledger, call = table.ledger, table.call
     check_merging(table)
     if ledger.follows is Follows.ADDING and format_ in ("upsert", "kafka"):
         raise PipelineError(
-            f"{call} of a pipeline that is discarding: its panes are parts, and the second one of a window would take the place "
-            "of the first; say .accumulating() or .accumulating_and_retracting(), or format='diff', whose rows add up"
+            f"{call} of a pipeline that is discarding: its panes are increments, and the second one of a window would replace the first; use .accumulating() or .accumulating_and_retracting(), or format='diff', whose rows add up"
         )
     if ledger.follows is Follows.REPLACING and format_ == "diff":
         raise PipelineError(
-            f"{call} of a pipeline that is accumulating: what a pane replaces is not taken back, so sums would count it twice; "
-            "say .accumulating_and_retracting()"
+            f"{call} of a pipeline that is accumulating: a replaced pane is not retracted, so sums would count it twice; use .accumulating_and_retracting()"
         )
     if ledger.follows is Follows.SETTING and format_ in ("diff", "debezium"):
         raise PipelineError(
-            f"{call} of changes(): what a row replaces is not known; use format='upsert' or format='kafka', or 'flink', where "
+            f"{call} of changes(): the replaced row is unknown; use format='upsert' or format='kafka', or 'flink', where "
             "an UPDATE_AFTER need not have an UPDATE_BEFORE"
         )
 
 
 def check_merging(table: PaneTable) -> None:
-    """Check that what is gone is told.
+    """Check that deleted rows are retracted.
 
     Raises:
-        PipelineError: windows merge, and nothing takes their panes back.
+        PipelineError: windows merge, and their panes are not retracted.
     """
     if table.ledger.follows is Follows.REPLACING and table.ledger.merging:
         raise PipelineError(
-            f"{table.call} of a pipeline that is accumulating, over windows that merge: the panes of windows that merged away "
-            "stay, and nothing says so; say .accumulating_and_retracting()"
+            f"{table.call} of a pipeline that is accumulating, over windows that merge: the panes of windows that merged away are not retracted; use .accumulating_and_retracting()"
         )

@@ -19,17 +19,16 @@ _ROW, _NET, _LAST = PREFIX + "row", PREFIX + "net", PREFIX + "last"
 
 
 def live(panes: DataFrame, keys: Sequence[str] | None, as_of_us: int | None) -> DataFrame:
-    """The live panes of a batch DataFrame, of all time or as of a watermark, microseconds; see ``bm.live``.
+    """The live panes of a batch DataFrame, at the end or as of a watermark, microseconds; see ``bm.live``.
 
     Raises:
-        OptionError, ColumnError, PipelineError: the panes, or the keys, cannot be what is asked for.
+        OptionError, ColumnError, PipelineError: unsuitable panes or invalid keys.
     """
     call = "live(panes)"
     table = PaneTable.read(call, panes, keys)
     if panes.isStreaming:
         raise PipelineError(
-            f"{call} of a stream: what is live is known of all rows that came; write them to a table and ask of that, or keep a "
-            "table by changelog(panes, format='upsert')"
+            f"{call} of a stream: live panes are defined over all rows so far; write them to a table and call it on that, or maintain a table by changelog(panes, format='upsert')"
         )
     check_merging(table)
     rows = table.rows.drop("dropped")
@@ -58,9 +57,9 @@ def _found(table: PaneTable, *, checked: bool) -> DataFrame:
 
 
 def _latest(table: PaneTable, *, checked: bool) -> DataFrame:
-    """Of each slot the row with the greatest sequence, if it is a pane.
+    """The row with the greatest sequence of each slot, if it is a pane.
 
-    ``checked``: nothing is known of the rows, so that there is one of each slot must be seen.
+    ``checked``: the rows have no metadata, so uniqueness per slot must be verified.
     """
     columns = table.rows.columns
     row = F.max_by(F.struct(*map(column, columns)), F.col("pane.sequence")).alias(_ROW)
@@ -69,19 +68,17 @@ def _latest(table: PaneTable, *, checked: bool) -> DataFrame:
     is_live = F.col(f"{_ROW}.pane.kind") == "PANE"
     if checked:
         error = F.raise_error(
-            f"{table.call}: a key and window has several live panes, as of a pipeline that is discarding, of joins and of as-of "
-            "joins; what these panes are is not known, since their table does not keep the metadata of columns: say keys=[...], "
-            "the columns that tell rows apart"
+            f"{table.call}: a key and window has several live panes, as from a discarding pipeline, a join or an as-of join; which is unknown, since the table does not keep column metadata: pass keys=[...], the columns that identify a row"
         )
         is_live = F.when(F.col(_NET) > 1, error.cast("boolean")).otherwise(is_live)
     return found.where(is_live).select(f"{_ROW}.*")
 
 
 def _left_over(table: PaneTable) -> DataFrame:
-    """Rows of which equal ones may be there: as often as they came and were not taken back, each with its latest numbers."""
+    """Live rows of a bag, each as often as it was emitted and not retracted, with its latest numbers."""
     data = [name for name in table.rows.columns if name not in ("pane", "dropped")]
     sign = F.when(F.col("pane.kind") == "PANE", 1).otherwise(-1)
-    # A retraction repeats the numbers of its pane, but for what it does and when.
+    # A retraction repeats the numbers of its pane, except its kind and watermark.
     numbers = [f"pane.{name}" for name in ("timing", "index", "on_time_index", "is_first", "is_last")]
     equal = [*map(column, data), *(F.col(name).alias(PREFIX + name.replace(".", "_")) for name in numbers)]
     pane = F.max_by(F.col("pane"), F.when(F.col("pane.kind") == "PANE", F.col("pane.sequence"))).alias("pane")
@@ -91,7 +88,7 @@ def _left_over(table: PaneTable) -> DataFrame:
 
 
 def _last_of_bags(table: PaneTable) -> DataFrame:
-    """Of each key and window the rows of its last pane."""
+    """The rows of the last pane of each key and window."""
     window = Window.partitionBy(*map(column, table.ledger.keys), *table.bounds)
     last = F.max("pane.index").over(window)
     return table.rows.withColumn(_LAST, last).where(F.col(_LAST) == F.col("pane.index")).drop(_LAST)

@@ -1,4 +1,4 @@
-"""A table of panes: a running query's, or a stored one; which columns are what in it."""
+"""A table of panes, of a running query or stored, and the roles of its columns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class PaneTable:
     """The rows of a table of panes, without dropped ones.
 
     Attributes:
-        call: what was called, for messages.
+        call: the call, for messages.
         rows: the rows.
-        ledger: what is known of them as changes.
-        is_known: whether that came with them; else it is read off their columns.
+        ledger: their relational meaning.
+        is_known: whether that comes from metadata; otherwise it is derived from the columns.
     """
 
     call: str
@@ -34,16 +34,16 @@ class PaneTable:
 
     @classmethod
     def read(cls, call: str, panes: DataFrame, keys: Sequence[str] | None) -> PaneTable:
-        """Find out what the columns are.
+        """Determine the roles of the columns.
 
         Args:
-            call: what was called, for messages.
+            call: the call, for messages.
             panes: the rows.
-            keys: the columns that, with the window, say what a row is a row of; None: as the rows say.
+            keys: the columns that, with the window, identify a row; None: from the metadata.
 
         Raises:
-            ColumnError: these are no panes, or panes of a version that did not number them; or there is no such column.
-            OptionError: ``keys`` are no names.
+            ColumnError: not panes, or panes of a version without ``pane.sequence``; or no such column.
+            OptionError: ``keys`` are not names.
         """
         schema = panes.schema
         _check_panes(call, schema)
@@ -58,30 +58,29 @@ class PaneTable:
 
     @property
     def latest(self) -> PaneTable:
-        """Without what was before: each row is what its slot holds from then on, or that it holds nothing.
+        """Without UPDATE_BEFORE rows: each row sets or deletes its slot.
 
         Raises:
-            ColumnError: nothing says which row one is.
+            ColumnError: rows have no identity.
         """
         _ = self.slot
         return attrs.evolve(self, rows=self.rows.where("pane.change <> 'UPDATE_BEFORE'"))
 
     @property
     def slot(self) -> list[Column]:
-        """The columns that say what a row is a row of, by their names; the window as two.
+        """The columns that identify a row, by name; the window as two columns.
 
         Raises:
-            ColumnError: there are none.
+            ColumnError: rows have no identity.
         """
         if self.ledger.slot is None:
             raise ColumnError(
-                f"{self.call}: nothing says which row one is: of joined rows several may share key and window, and of versions in "
-                "a table without beamish's metadata the keys are not known; say keys=['order_id'], the columns that tell rows apart"
+                f"{self.call}: rows have no identity: joined rows may share key and window, and the keys of versions are unknown in a table without beamish's metadata; pass keys=['order_id'], the columns that identify a row"
             )
         return [*map(self._key, self.ledger.slot), *self.bounds]
 
     def _key(self, name: str) -> Column:
-        """A column of the slot; of floats -0.0 as 0.0, which are one key for Spark's GROUP BY."""
+        """A column of the slot; -0.0 as 0.0, which are the same key in Spark's GROUP BY."""
         type_ = self.rows.schema[name].dataType
         if not isinstance(type_, t.FloatType | t.DoubleType):
             return column(name)
@@ -89,13 +88,13 @@ class PaneTable:
 
     @property
     def bounds(self) -> list[Column]:
-        """The window as two columns; none where it has no bounds."""
+        """The window as two columns; empty if it has no bounds."""
         if not self.ledger.windowed:
             return []
         return [F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")]
 
     def data(self, fields: Sequence[str], *, flat: bool = False) -> list[Column]:
-        """The columns of a row: keys, window, values, and what is asked for of its pane."""
+        """The columns of a row: keys, window, values, and the requested fields of its pane."""
         names = [name for name in self.rows.columns if name not in ("pane", "timestamp", "dropped")]
         columns: list[Column] = []
         for name in names:
@@ -113,10 +112,10 @@ class PaneTable:
     def with_data(
         self, *added: Column, fields: Sequence[str], flat: bool = False, last: Sequence[Column] = ()
     ) -> DataFrame:
-        """Columns, those of the rows, and further ones.
+        """Combine columns.
 
         Raises:
-            ColumnError: two have the same name.
+            ColumnError: a name is repeated.
         """
         out = self.rows.select(*added, *self.data(fields, flat=flat), *last)
         seen: dict[str, str] = {}
@@ -134,7 +133,7 @@ def _check_panes(call: str, schema: t.StructType) -> None:
     missing = [name for name in ("window", "pane", "timestamp") if name not in schema.names]
     if missing:
         raise ColumnError(
-            f"{call}: there is no column {missing[0]!r}, so these are no panes; give what pipeline.apply gave, or a table of it"
+            f"{call}: there is no column {missing[0]!r}, so these are not panes; pass the output of pipeline.apply, or a table of it"
         )
     for name in ("change", "sequence"):
         check_field(call, schema, name)
@@ -144,24 +143,23 @@ def check_field(call: str, schema: t.StructType, name: str) -> None:
     """Check that the column ``pane`` has a field.
 
     Raises:
-        ColumnError: it has not.
+        ColumnError: it does not.
     """
     pane = schema["pane"].dataType
     if name not in (pane.names if isinstance(pane, t.StructType) else []):
         raise ColumnError(
-            f"{call}: the column 'pane' has no field {name!r}: the panes were written by a version of beamish that did "
-            "not say it; write them anew"
+            f"{call}: the column 'pane' has no field {name!r}: the panes were written by a version of beamish without it; write them again"
         )
 
 
 def _slot(before: Sequence[str]) -> tuple[str, ...] | None:
-    """What tells rows apart where only their columns are known; of versions it cannot be told which are keys."""
+    """The identity of rows if only their columns are known; the keys of versions are then unknown."""
     return None if {VALID_FROM, VALID_TO} <= set(before) else tuple(before)
 
 
 def _checked_keys(call: str, keys: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
-        raise OptionError(f"{call}: keys={keys!r} must be a list of names of columns, such as keys=['order_id']")
+        raise OptionError(f"{call}: keys={keys!r} must be a list of column names, such as keys=['order_id']")
     for key in keys:
         if key not in names:
             raise ColumnError(f"{call}: keys={keys!r}: there is no column {key!r}; the columns are {list(names)}")

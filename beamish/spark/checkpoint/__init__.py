@@ -1,1 +1,1 @@
-"""Checkpoints of queries, read and rewritten by Spark's own readers."""
+"""Query checkpoints, read and rewritten with Spark's own readers."""

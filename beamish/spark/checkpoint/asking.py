@@ -1,4 +1,4 @@
-"""Questions to the shards of a checkpoint: notes are read here, what is asked for by executors, shard by shard."""
+"""Lookups in the shards of a checkpoint: metadata is read on the driver, rows by executors, shard by shard."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 
 MOST_NAMES = 1000
-"""Up to this many entries are asked for by name; beyond it, all are read."""
+"""Up to this many entries are requested by name; beyond it, all are read."""
 Notes = Mapping[int, DictStore]
 
 
 def notes_pattern() -> str:
-    """A regular expression for the names of notes."""
+    """A regular expression for the names of metadata entries."""
     return rf"^(.+/)?({'|'.join(note_names())})$"
 
 
 def is_note(name: str) -> bool:
-    """Whether an entry says what others hold, or what the stage is."""
+    """Whether an entry is metadata of a shard, or the stage's description."""
     return re.search(notes_pattern(), name) is not None
 
 
 @state_errors()
 def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | None], asked: Asked) -> DataFrame:
-    """The answer of a stage to a question, as rows.
+    """The answer of a stage to a query, as rows.
 
     Args:
         flow: the pipeline's.
         number: of the stage.
-        state: the session that reads it, the checkpoint's folder, and the number of the batch after which it is read; None: the last one.
-        asked: what is asked of it.
+        state: the session, the checkpoint's folder, and the batch after which to read it; None: the last one.
+        asked: the query.
 
     Raises:
-        StateError: the checkpoint has no such stage, is another pipeline's, or is too old to be read without rows.
+        StateError: the checkpoint has no such stage, belongs to another pipeline, or is too old to be read without input.
         OptionError, PipelineError: see ``AtRest.answer``.
     """
     spark, checkpoint, batch = state
@@ -63,7 +63,7 @@ def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | Non
         shards = max(map(noted_shards, notes.values()), default=1)
         try:
             at_rest = below.stage.at_rest(below.takes, list(notes.values()), asked.what, shards=shards)
-        except (ColumnError, StateError) as error:  # it is of another stage
+        except (ColumnError, StateError) as error:  # it belongs to another stage
             why = why or error
         else:
             answer = at_rest.answer(asked)
@@ -77,12 +77,12 @@ def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | Non
 
 
 def _by_likelihood(ids: list[int], number: int) -> list[int]:
-    """The ids of operators, that first which a stage of this number most likely has: Spark numbers them from the last stage on."""
+    """The ids of operators, the most likely one of a stage with this number first: Spark numbers them from the last stage on."""
     return sorted(ids, key=lambda one: one != len(ids) - number)
 
 
 def _number(notes: Notes) -> int:
-    """The number of a stage, from its description; 0: it has none."""
+    """The number of a stage, from its description; 0: none."""
     stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), None)
     return 0 if stored is None else int(json.loads(stored).get("stage", 0))
 
@@ -93,7 +93,7 @@ def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int) -> D
     Args:
         entries: those of the shards' stores.
         notes: of each shard.
-        answer: what is read of them.
+        answer: reads them.
         shards: number of shards.
     """
     needs = [answer.needs(store) for store in notes.values()]
@@ -117,7 +117,7 @@ def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int) -> D
 
 
 def _flat(windows: DataFrame, schema: pa.Schema) -> DataFrame:
-    """The columns of keys and of values by themselves."""
+    """The columns of keys and of values, flattened."""
     columns = [
         column(field.name).getField(one.name).alias(one.name) if one is not field else column(field.name)
         for field in schema

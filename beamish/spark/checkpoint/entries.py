@@ -1,4 +1,4 @@
-"""The entries of the shards' stores in a checkpoint, read by Spark's own reader of state (docs/spark-notes.md#state-from-outside)."""
+"""The entries of the shards' stores in a checkpoint, read with Spark's state reader (docs/spark-notes.md#state-from-outside)."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from beamish.spark.runtime.session import check_session
 
 
 def checkpoint_reader(spark: SparkSession) -> DataFrameReader:
-    """A reader for all that a checkpoint holds, in a session that may have run no query.
+    """A reader for a checkpoint, in a session that may not have run a query.
 
     Raises:
         SparkSetupError: Spark is too old.
     """
     check_session(spark)
-    # The state's reader asks the StateStoreCoordinator, which Spark 4.2.0 and 4.2.1 create with the session's query manager.
+    # The state reader needs the StateStoreCoordinator, which Spark 4.2.0 and 4.2.1 create with the session's query
+    # manager.
     _ = spark.streams.active
     return spark.read
 
 
 @contextmanager
 def state_errors() -> Iterator[None]:
-    """Report what Spark says of a checkpoint that it cannot read in a sentence.
+    """Report Spark's error for an unreadable checkpoint as a StateError.
 
     Raises:
-        StateError: it cannot.
+        StateError: the checkpoint cannot be read.
     """
     try:
         yield
@@ -46,7 +47,7 @@ def state_errors() -> Iterator[None]:
 
 
 def operators(spark: SparkSession, checkpoint: str) -> list[int]:
-    """The ids of the stateful operators of a query that are stages of a pipeline, in order."""
+    """The ids of a query's stateful operators that are stages of a pipeline, in order."""
     metadata = checkpoint_reader(spark).format("state-metadata").load(checkpoint)
     ours = metadata.where(F.col("operatorProperties").contains('"stateName":"shard"'))
     return [row.operatorId for row in ours.select("operatorId").distinct().orderBy("operatorId").collect()]
@@ -68,13 +69,13 @@ def check_partitions(rows: Iterable[Row], operator: int, partitions: int) -> Non
 
 
 def partitions_of(spark: SparkSession, checkpoint: str) -> int:
-    """The number of partitions of the state of a query."""
+    """The number of state partitions of a query."""
     metadata = checkpoint_reader(spark).format("state-metadata").load(checkpoint)
     return int(metadata.agg(F.max("numPartitions")).collect()[0][0])
 
 
 def has_other_operators(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether a query has stateful operators that are no stages of a pipeline."""
+    """Whether a query has stateful operators that are not stages of a pipeline."""
     every = checkpoint_reader(spark).format("state-metadata").load(checkpoint).select("operatorId").distinct().count()
     return every > len(operators(spark, checkpoint))
 
@@ -83,9 +84,9 @@ def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator
     """The entries of the stores of a stateful operator's shards: ``shard``, ``name``, ``value``, ``partition_id``.
 
     Args:
-        spark: the session that reads it.
+        spark: the session.
         checkpoint: its folder.
-        batch: the number of the batch after which it is read; None: the last one.
+        batch: read the state after this batch; None: the last one.
         operator: the id of the operator.
     """
     reader = (
@@ -99,14 +100,14 @@ def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator
 
 
 def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = every) -> dict[int, DictStore]:
-    """Entries that were collected (``shard``, ``name``, ``value``), as the stores of their shards; those without a value are left out.
+    """Collected entries (``shard``, ``name``, ``value``) as the stores of their shards; those without a value are skipped.
 
     Args:
-        rows: the entries, notes of shards among them.
-        asked: which of a shard's entries were asked for.
+        rows: the entries, including metadata.
+        asked: selects the requested entries of a shard.
 
     Raises:
-        StateError: one is not what was written, or was lost.
+        StateError: an entry is damaged or missing.
     """
     entries: dict[int, dict[str, bytes]] = {}
     for row in rows:
@@ -117,10 +118,10 @@ def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = every) -> dict
 
 
 def store_of(entries: pa.Table, asked: Callable[[str], bool] = every) -> DictStore:
-    """Entries of one shard, its note among them, as its store; ``asked`` as in ``stores_of``.
+    """Entries of one shard, including its metadata, as its store; ``asked`` as in ``stores_of``.
 
     Raises:
-        StateError: one is not what was written, or was lost.
+        StateError: an entry is damaged or missing.
     """
     names, values = entries["name"].to_pylist(), entries["value"].to_pylist()
     return opened(dict(zip(names, values, strict=True)), entries["shard"][0].as_py(), asked)

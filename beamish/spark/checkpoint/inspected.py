@@ -1,6 +1,6 @@
-"""What a checkpoint holds, read by Spark's own readers of state and of text, without the pipeline (docs/rules/running.md#inspect).
+"""The contents of a checkpoint, read with Spark's state and text readers, without the pipeline (docs/rules/running.md#inspect).
 
-Everything is as of one committed batch, so a query that runs meanwhile changes nothing in what is read.
+Everything is read as of one committed batch, independent of a running query.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class StoredStage:
     Attributes:
         operator: the id of its stateful operator.
         entries: of its shards' stores.
-        notes: per shard the entries that say what the others hold.
-        facts: what is known of it.
+        notes: the metadata entries of each shard.
+        facts: its facts.
         sizes: bytes of each entry: shard, its name, bytes.
     """
 
@@ -59,11 +59,11 @@ class StoredStage:
         return {(shard, name): size for shard, name, size in self.sizes}
 
     def windows(self, asked: Asked) -> DataFrame:
-        """Its windows that are meant (``kinds/window/at_rest.py``); lazy."""
+        """Its selected windows (``kinds/window/at_rest.py``); lazy."""
         return answered(self.entries, self.notes, self.facts.asked(asked), self.facts.shards)
 
     def next_segment(self) -> DataFrame | None:
-        """The windows of the segment in which something is due first; None: there is none."""
+        """The windows of the segment that is due first, or None."""
         with_windows = [one for one in self.facts.segments if one.windows]
         if not with_windows:
             return None
@@ -75,14 +75,14 @@ class StoredStage:
 
 @attrs.frozen(eq=False)
 class Batch:
-    """A micro-batch that a checkpoint remembers.
+    """A micro-batch in a checkpoint.
 
     Attributes:
         number: the batch's.
-        clock_us: the time at which it began.
+        clock_us: its start.
         watermark_us: Spark's watermark in it; NO_WATERMARK_US: there was none.
-        committed: whether it is done.
-        next_watermark_us: Spark's watermark for the next one; NO_WATERMARK_US: it is not known, or there is none.
+        committed: whether it is committed.
+        next_watermark_us: Spark's watermark for the next one; NO_WATERMARK_US: unknown, or there is none.
     """
 
     number: int
@@ -94,10 +94,10 @@ class Batch:
 
 @state_errors()
 def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
-    """The batches that a checkpoint remembers, in order.
+    """The batches in a checkpoint, in order.
 
     Raises:
-        StateError: it is no checkpoint of a query that has run a batch.
+        StateError: not the checkpoint of a query that has run a batch.
     """
     try:
         offsets = {row.batch: row for row in _log(spark, checkpoint, "offsets").collect()}
@@ -121,7 +121,7 @@ def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
 
 
 def has_done_a_batch(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether a folder is the checkpoint of a query that has done a batch."""
+    """Whether a folder is the checkpoint of a query that has committed a batch."""
     try:
         return bool(_log(spark, checkpoint, "commits").limit(1).collect())
     except AnalysisException:
@@ -135,7 +135,7 @@ def _no_checkpoint(checkpoint: str, why: str) -> StateError:
 
 
 def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
-    """Spark's log of offsets or commits: a file per batch, the second line of which is JSON."""
+    """Spark's log of offsets or commits: a file per batch, whose second line is JSON."""
     reader = checkpoint_reader(spark).options(ignoreMissingFiles=True)
     files = reader.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).select("value", "_metadata.file_name")
     said = F.get(F.split("value", "\n"), F.lit(1))
@@ -157,10 +157,10 @@ def _watermark(ms: int | None) -> int:
 
 
 def batch_meant(batches: Sequence[Batch], batch: int | None) -> Batch:
-    """The committed batch that is meant; None: the last one.
+    """The selected committed batch; None: the last one.
 
     Raises:
-        OptionError: the checkpoint does not remember it.
+        OptionError: the checkpoint does not have it.
     """
     done = {one.number: one for one in batches if one.committed}
     if batch is None:
@@ -174,16 +174,16 @@ def batch_meant(batches: Sequence[Batch], batch: int | None) -> Batch:
 
 @state_errors()
 def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow | None = None) -> list[StoredStage]:
-    """The stages of a query after a batch, in their order; of an old checkpoint in that of their operators.
+    """The stages of a query after a batch, in order; for an old checkpoint in the order of their operators.
 
     Args:
-        spark: the session that reads it.
+        spark: the session.
         checkpoint: its folder.
-        batch: after which.
-        flow: the pipeline's, which may say what the checkpoint does not.
+        batch: read the state after it.
+        flow: the pipeline's, for facts that the checkpoint lacks.
 
     Raises:
-        StateError: there is none, or it cannot be read.
+        StateError: no state, or it cannot be read.
     """
     stages = [_stage(spark, checkpoint, batch, operator, flow) for operator in operators(spark, checkpoint)]
     if not stages:
@@ -202,7 +202,7 @@ def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, fl
 
 
 def _known(flow: Flow, notes: Sequence[DictStore]) -> Iterator[AtRest]:
-    """The stages of windows of a pipeline that shards with these notes may be of."""
+    """The window stages of a pipeline that may have written this metadata."""
     for below in flow.flows:
         if Keeps.WINDOWS in below.stage.keeps(below.takes):
             with suppress(BeamishError):

@@ -1,8 +1,8 @@
-"""A checkpoint carried over to a new one: the same batches and offsets, its state laid anew (docs/upgrading.md#migrate).
+"""Migration of a checkpoint: same batches and offsets, repartitioned state (docs/upgrading.md#migrate).
 
-The new checkpoint is a copy of the old one, in which one batch more is run, by Spark, with the stages of the pipeline in the places that
-they have in the query: it takes the state's entries in place of rows, and gives nothing. Then the log says of that batch that it ended where
-the one before did, so the query goes on with the next rows. The old checkpoint stays as it is.
+The new checkpoint is a copy of the old one, in which Spark runs one extra batch, with the stages of the pipeline in their
+positions in the query: its input is the state's entries, and it emits nothing. Then the log is rewritten so that this batch ends
+at the offsets of the one before, and the query continues with the next rows. The old checkpoint is not changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from beamish.spark.sources.heartbeats import HeartbeatReader
 _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
 _PARTS = pa.schema([("to", pa.int32()), ("of", pa.int32()), *list(_ENTRIES)[1:]])
 _CARRIED = "carried"
-"""The folder, within the new checkpoint while it is made, of what is carried."""
+"""The folder of the entries, within the new checkpoint during the migration."""
 _NO_MORE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -51,18 +51,18 @@ def migrate(
     ticks: bool,
     location: str | None = None,
 ) -> None:
-    """Carry a checkpoint over.
+    """Migrate a checkpoint.
 
     Args:
         spark: the session, classic.
         stored: its query.
-        folders: the checkpoint's, and that of the new one, which is not there yet.
-        flow: the pipeline, bound with the number of shards that it is to have.
+        folders: the old checkpoint's, and the new one, which must not exist.
+        flow: the pipeline, bound with its new number of shards.
         ticks: whether it needs heartbeats.
-        location: the URI that the new one is to be moved to; None: it stays.
+        location: the URI that the new one will be moved to; None: it stays.
 
     Raises:
-        StateError: it cannot be carried over.
+        StateError: it cannot be migrated.
     """
     for (_, notes), below in zip(stored.stages, flow.flows, strict=True):
         check_carries_over(below.operator, notes)
@@ -71,8 +71,7 @@ def migrate(
     of_clock = _ticks(flow, sources, before=stored.ticks, now=ticks)
     if has_other_operators(spark, str(old)):
         raise StateError(
-            "migrate: the query has stateful operators that are no stages of the pipeline, such as dropDuplicates, which cannot be carried "
-            "over; keep the checkpoint, or start from a new one"
+            "migrate: the query has stateful operators that are not stages of the pipeline, such as dropDuplicates, which cannot be migrated; keep the checkpoint, or start from a new one"
         )
     making = new.with_name(f"{new.name}.unfinished")
     if making.exists():
@@ -95,7 +94,7 @@ def migrate(
 
 
 def _carried(spark: SparkSession, checkpoint: str, stored: StoredQuery, flow: BoundFlow) -> DataFrame:
-    """The entries of all stages as they are to be: ``stage``, and as ``_ENTRIES``; an entry without a name: the shard is to be emptied."""
+    """The new entries of all stages: ``stage``, and as in ``_ENTRIES``; an entry without a name: empty the shard."""
     stages = []
     for number, ((operator_id, notes), below) in enumerate(zip(stored.stages, flow.flows, strict=True)):
         entries = entries_of(spark, checkpoint, stored.batch, operator_id).where(F.col("value").isNotNull())
@@ -139,10 +138,10 @@ def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, byt
 
 
 def _run(spark: SparkSession, folder: Path, carried: Path, flow: BoundFlow) -> None:
-    """One batch more in a checkpoint, which takes the state."""
+    """Run one extra batch that loads the state."""
     schema = spark.read.parquet(str(carried)).schema
     rows = spark.readStream.schema(schema).parquet(str(carried))
-    # Spark wants a watermark; that of this batch stays where none is.
+    # Spark requires a watermark; that of this batch stays undefined.
     rows = rows.withColumn(WATERMARK, F.timestamp_micros(F.lit(0))).withWatermark(WATERMARK, "0 seconds")
     sources = len(flow.sources)
     taken = _taken(flow, {id(one): number for number, one in enumerate(flow.flows)}, rows, sources=sources)
@@ -161,7 +160,7 @@ def _run(spark: SparkSession, folder: Path, carried: Path, flow: BoundFlow) -> N
 
 
 def _taken(flow: BoundFlow, number: Mapping[int, int], rows: DataFrame, *, sources: int) -> DataFrame:
-    """The stages in the places that they have in the query, so that Spark gives each the state that it had."""
+    """The stages in their positions in the query, so that Spark gives each its own state."""
     own = has_own_watermark(flow, reports=needs_reports(flow), sources=sources)
     frames = [
         _taken(below, number, rows, sources=sources).mapInArrow(_nothing, spark_schema(_ENTRIES))
@@ -187,7 +186,8 @@ def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from ()
 
 
-# The logs: a file per batch; its first line is a version, the second JSON, and in those of offsets there follows a line for each source
+# The logs: a file per batch; the first line is a version, the second JSON, followed in the offset log by a line per
+# source
 
 
 @attrs.frozen
@@ -217,7 +217,7 @@ class _Log:
 
 
 def _copy(old: Path, new: Path, batch: int, stages: int) -> None:
-    """What the batch that takes the state begins with: at no watermark, so that nothing is due in it, and a source for each stage."""
+    """The offsets of the extra batch: no watermark, so that nothing is due, and a source for each stage."""
     without_sums = shutil.ignore_patterns("*.crc")
     shutil.copytree(old / "state", new / "state", ignore=without_sums)
     shutil.copyfile(old / "metadata", new / "metadata")
@@ -235,12 +235,12 @@ def _copy(old: Path, new: Path, batch: int, stages: int) -> None:
 
 @attrs.frozen
 class _Ticks:
-    """Whether heartbeats come or go, and where they stand among the sources.
+    """Whether heartbeats are added or removed, and their positions among the sources.
 
     Attributes:
-        before, now: whether they were there, and are.
-        place: where they stand first, from 0.
-        lines: of each line of offsets, where they come: whether it is theirs.
+        before, now: whether the old and the new query have them.
+        place: their first position, from 0.
+        lines: for each line of offsets, whether it is theirs.
     """
 
     before: bool
@@ -249,7 +249,7 @@ class _Ticks:
     lines: Sequence[bool] = ()
 
     def of(self, sources: Sequence[str]) -> list[str]:
-        """The sources' offsets, with those of the heartbeats or without."""
+        """The sources' offsets, with or without those of the heartbeats."""
         if self.before == self.now:
             return list(sources)
         others = [line for line in sources if not is_heartbeat(line)]
@@ -260,10 +260,10 @@ class _Ticks:
 
 
 def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:
-    """Where heartbeats stand; ``sources``: the offsets of the last batch.
+    """The positions of heartbeats; ``sources``: the offsets of the last batch.
 
     Raises:
-        StateError: they come or go, and it is not known where.
+        StateError: they are added or removed at an unknown position.
     """
     if before == now:
         return _Ticks(before, now)
@@ -272,19 +272,18 @@ def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) 
     lines = _lines(flow)
     if len(sources) != lines.count(False):
         raise StateError(
-            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so it is not known which place the "
-            "clock's would have; keep what needs the clock as it was"
+            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so the position of the clock's source is unknown; keep what needs the clock as it was"
         )
     return _Ticks(before, now, lines.index(True), lines)
 
 
 def _lines(flow: BoundFlow) -> list[bool]:
-    """Of each line of offsets of a flow with heartbeats whether it is theirs: Spark notes them for each stage, after its inputs."""
+    """For each line of offsets of a flow with heartbeats, whether it is theirs: Spark has one per stage, after its inputs."""
     return [line for one in flow.inputs for line in (_lines(one) if isinstance(one, BoundFlow) else [False])] + [True]
 
 
 def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
-    """Say of the batch that took the state that it ended where the one before did."""
+    """Rewrite the log: the extra batch ends at the offsets of the one before."""
     for summed in [
         *(new / "offsets").glob("*.crc"),
         *(new / "offsets").glob(".*.crc"),
@@ -302,7 +301,7 @@ def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
     last, done = (_Log.read(old / name / str(batch)) for name in ("offsets", "commits"))
     watermark_ms = done.said.get("nextBatchWatermarkMs", 0)
     if not (new / "commits" / str(committed)).exists():
-        raise StateError("migrate: Spark did not run the batch that takes the state; nothing was written, try again")
+        raise StateError("migrate: Spark did not run the batch that loads the state; nothing was written, try again")
     offsets, commits = (new / name / str(committed) for name in ("offsets", "commits"))
     own = _Log.read(offsets).saying(batchWatermarkMs=watermark_ms, conf=last.said["conf"])
     own.with_sources(ticks.of(last.sources)).write(offsets)
@@ -314,7 +313,7 @@ def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
 
 
 def _renumber(sources: Path, ticks: _Ticks) -> None:
-    """Sources after the heartbeats have another number where these come or go."""
+    """Renumber sources after added or removed heartbeats."""
     step = int(ticks.now) - int(ticks.before)
     numbers = sorted((int(path.name) for path in sources.iterdir() if path.name.isdigit()), reverse=step > 0)
     for number in numbers if step else ():

@@ -1,6 +1,6 @@
-"""The paths that a checkpoint notes of itself: Spark writes down where the schema of each operator's state is, as an absolute URI.
+"""The absolute paths in a checkpoint: Spark stores the location of each operator's state schema as a URI.
 
-So a checkpoint that was moved or copied is not read: Spark looks for the schema in the first place.
+So a moved or copied checkpoint cannot be read: Spark looks for the schema in the old location.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _NOTED = re.compile(r'"([^"]*)(/state/\d+/_stateSchema/)')
-"""A noted path: the checkpoint, and the folder within it."""
+"""A stored path: the checkpoint, and the folder within it."""
 
 
 def relocate(folder: Path, location: str) -> None:
-    """Note another place in a checkpoint.
+    """Rewrite the location of a checkpoint.
 
     Args:
-        folder: where it is now.
+        folder: its folder.
         location: the URI under which Spark will find it.
     """
     for path in _notes(folder):
@@ -31,11 +31,11 @@ def relocate(folder: Path, location: str) -> None:
 
 @contextmanager
 def in_place(checkpoint: Path, beside: Path) -> Iterator[Path]:
-    """The checkpoint as Spark reads it: itself, or if it was moved a copy, for the time being, that notes its own place.
+    """A checkpoint that Spark can read: itself, or for a moved one a temporary copy with rewritten paths.
 
     Args:
         checkpoint: its folder.
-        beside: the copy is in the folder of this path.
+        beside: where to put the copy.
     """
     noted = {found[1] for path in _notes(checkpoint) for found in _NOTED.finditer(path.read_text("utf-8"))}
     if noted <= {f"file:{checkpoint}"}:
@@ -50,5 +50,5 @@ def in_place(checkpoint: Path, beside: Path) -> Iterator[Path]:
 
 
 def _notes(checkpoint: Path) -> list[Path]:
-    """The files in which Spark notes paths."""
+    """The files with stored paths."""
     return [path for path in checkpoint.glob("state/*/_metadata/*/*") if not path.name.startswith(".")]

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the query that it is of, for whoever compares or carries it over."""
+"""The query of a checkpoint, for comparison and migration."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from beamish.spark.operator.notes import NOTE
 from beamish.spark.runtime.session import shard_count
 
 _BULK = r"(^|/)[a-z]-?\d+$"
-"""The entries of segments: they say nothing of what the stage is."""
+"""The entries of segments, which have no metadata."""
 
 
 def _is_no_segment(name: str) -> bool:
@@ -42,13 +42,13 @@ def _is_no_segment(name: str) -> bool:
 
 @attrs.frozen(eq=False)
 class StoredQuery:
-    """A query, as of the last batch that is done.
+    """A query, as of its last committed batch.
 
     Attributes:
         batch: that batch's number.
-        stages: per stage the id of its stateful operator, and per shard the notes in its store; in the order of ``Flow.flows``.
-        ticks: whether heartbeats are among its sources.
-        in_flight: whether a further batch has been begun and is not done.
+        stages: per stage the id of its stateful operator, and the metadata of each shard; in the order of ``Flow.flows``.
+        ticks: whether it has heartbeats.
+        in_flight: whether another batch was started and not committed.
     """
 
     batch: int
@@ -62,7 +62,7 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
     """The query of a checkpoint.
 
     Raises:
-        StateError: it is no checkpoint of a query that has done a batch, or cannot be read.
+        StateError: not the checkpoint of a query that has committed a batch, or cannot be read.
     """
     batches = read_batches(spark, checkpoint)
     batch = max(one.number for one in batches if one.committed)
@@ -77,7 +77,7 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
 
 
 def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
-    """The id of a query, and the number and offset-log digest of the last batch that it committed.
+    """The id of a query, and the number and offset-log digest of its last committed batch.
 
     Raises:
         StateError: the folder is not the checkpoint of a query that has committed a batch.
@@ -88,7 +88,7 @@ def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
 
 
 def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
-    """By its description the stage's number; of an old checkpoint by its operator, since Spark numbers them from the last one on."""
+    """The stage's number, from its description; for an old checkpoint from its operator, since Spark numbers them from the last stage on."""
     operator, notes = stage
     said: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get(ABOUT))), {})
     return said.get("stage", 0), -operator
@@ -101,7 +101,7 @@ def _has_heartbeats(spark: SparkSession, checkpoint: str, batch: int) -> bool:
 
 
 def is_heartbeat(line: str) -> bool:
-    """Whether a line of an offset log is of heartbeats."""
+    """Whether a line of an offset log belongs to heartbeats."""
     try:
         said = json.loads(line)
     except ValueError:
@@ -111,11 +111,11 @@ def is_heartbeat(line: str) -> bool:
 
 @attrs.frozen(eq=False)
 class NextRun:
-    """How a pipeline is to go on.
+    """A pipeline that continues.
 
     Attributes:
-        flow: bound to the columns that it will take, with the number of shards that the checkpoint has.
-        shards: with how many it is to be applied.
+        flow: bound to its new input, with the number of shards of the checkpoint.
+        shards: the new number of shards.
         ticks: whether it needs heartbeats.
         bound: binds it with another number of shards.
     """
@@ -133,24 +133,24 @@ def next_run(
     given: tuple[DataFrame | None, Mapping[str, DataFrame]],
     shards: int | None,
 ) -> NextRun:
-    """Bind a pipeline as ``apply`` will.
+    """Bind a pipeline like ``apply``.
 
     Args:
         spark: the session.
         stored: the checkpoint's query.
         flow: the pipeline's.
-        given: ``df`` and ``inputs``, as ``apply`` takes them; none: the columns are those that the checkpoint noted.
-        shards: as ``apply`` takes it.
+        given: ``df`` and ``inputs``, as for ``apply``; empty: use the stored schemas.
+        shards: as for ``apply``.
 
     Raises:
-        PipelineError, ColumnError, OptionError: as ``apply``, or the columns are not known.
+        PipelineError, ColumnError, OptionError: as for ``apply``, or the columns are unknown.
     """
     had = _shards_of(stored)
     df, inputs = given
     if df is not None or inputs:
         named = name_inputs(flow, df, inputs)
         if not named.streaming:
-            raise PipelineError("check_upgrade(...): must be given the streams that apply() is to take (readStream)")
+            raise PipelineError("check_upgrade(...): needs the streams that apply() will take (readStream)")
         count, bind = shard_count(spark, shards), named.bind
     else:
         count = had if shards is None and had is not None else shard_count(spark, shards)
@@ -160,16 +160,16 @@ def next_run(
 
 
 def _shards_of(stored: StoredQuery) -> int | None:
-    """With how many it was applied: a stage that is not keyed has one."""
+    """The number of shards: an unkeyed stage has one."""
     notes = (json.loads(note) for _, of in stored.stages for store in of.values() if (note := store.get(NOTE)))
     return max((int(note["shards"]) for note in notes), default=None)
 
 
 def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
-    """A flow bound to the columns that the checkpoint noted.
+    """A flow bound to the stored schemas.
 
     Raises:
-        OptionError: they are not known.
+        OptionError: they are not stored.
     """
     flow.check()
     schemas: dict[str | None, pa.Schema] = {}
@@ -178,16 +178,16 @@ def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
         place = next(place for place, one in enumerate(flows) if one is below)
         noted = _noted(stored.stages[place][1]) if place < len(stored.stages) else None
         if noted is None or number >= len(noted) or not all(isinstance(key, str) for key in source.keys):
-            raise _give_columns(source.name, "the checkpoint does not say which columns it has")
+            raise _give_columns(source.name, "the checkpoint does not have its columns")
         schemas[source.name] = noted[number]
     try:
         return flow.bind(schemas, shards=shards)
     except ColumnError as error:
-        raise _give_columns(None, f"with the columns that the checkpoint noted: {error}") from error
+        raise _give_columns(None, f"with the columns in the checkpoint: {error}") from error
 
 
 def _noted(notes: Mapping[int, DictStore]) -> list[pa.Schema] | None:
-    """The columns of each input of a stage; None: they are not noted."""
+    """The columns of each input of a stage; None: not stored."""
     entries = [entry for store in notes.values() for entry in store.items()]
     return widest(value for name, value in entries if name.rpartition("/")[2] == TAKES) or described_columns(
         notes.values()
@@ -197,6 +197,6 @@ def _noted(notes: Mapping[int, DictStore]) -> list[pa.Schema] | None:
 def _give_columns(name: str | None, why: str) -> OptionError:
     given = "df" if name is None else f"{name}=df, ..."
     return OptionError(
-        f"check_upgrade(spark, checkpoint, pipeline): {why}; give the streams that apply() takes: check_upgrade(spark, checkpoint, pipeline, "
+        f"check_upgrade(spark, checkpoint, pipeline): {why}; pass the streams that apply() takes: check_upgrade(spark, checkpoint, pipeline, "
         f"{given})"
     )

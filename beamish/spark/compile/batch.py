@@ -1,7 +1,7 @@
 """A flow as a batch plan: one final pane per window (docs/rules/running.md#batch).
 
-A stage over one source compiles to Spark's own aggregation where that means the same (native.py). Anything else takes
-one pass of the engine per shard: all rows at once under ``Default()``, then the end of time.
+A stage over one source compiles to Spark's own aggregation if that is equivalent (native.py). Anything else is one pass of the
+engine per shard: all rows at once under ``Default()``, then the end of time.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 
 
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
-    """What a stage of a batch will do, for explain: subject and words."""
+    """The execution of a stage in a batch, for explain: subject and text."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
         if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "columns", "having"):
             yield subject, words
     operator = flow.operator
     by = "; ".join(_by(name, part) for name, part in operator.parts.items())
     if operator.native is not None and operator.native.name == Native.AGGREGATION:
-        words = f"one on-time pane per window, of all its rows, by {by}; triggers, lateness and modes are not asked"
+        words = f"one on-time pane per window, of all its rows, by {by}; triggers, lateness and modes do not apply"
     else:
-        words = f"final rows, by {by}; what waits for a watermark is not asked"
+        words = f"final rows, by {by}; watermarks do not apply"
     yield "batch", words
 
 
 def _by(name: str | None, operator: Operator) -> str:
-    """By what a windowing is computed."""
+    """The operator that computes a windowing."""
     why_not = _why_not_native(operator)
     if why_not:
         words = f"one pass of the engine per shard, since {why_not}"
@@ -86,17 +86,17 @@ _NATIVE: Mapping[str, tuple[Callable[[Any], str], Callable[..., DataFrame]]] = {
     Native.AGGREGATION: (why_not_native, native_panes),
     Native.WINDOW_FUNCTION: (why_not_native_as_of, native_joined),
 }
-"""Of Spark's own operators why a plan is not one for it (empty: it is), and what it makes of rows."""
+"""Per native Spark operator: why a plan cannot use it (empty: it can), and the plan's translation."""
 
 
 def _why_not_native(operator: Operator) -> str:
-    """Why an operator is not one for Spark's own; empty if it is."""
+    """Why an operator has no native equivalent; empty if it has."""
     native = operator.native
     return "Spark has no operator like it" if native is None else _NATIVE[native.name][0](native.plan)
 
 
 def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, DataFrame]) -> DataFrame:
-    """The final panes under one windowing."""
+    """The final panes of one windowing."""
     native = operator.native
     if native is None or _why_not_native(operator):
         return engine_panes(attrs.evolve(flow, operator=operator), frames)
@@ -107,7 +107,7 @@ def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> Dat
     """The final panes of the last stage by one pass of the engine per shard.
 
     Raises:
-        SparkSetupError: the workers' Python is not one that can run it.
+        SparkSetupError: the workers' Python cannot run it.
     """
     operator, packed = flow.operator, []
     check_workers(next(iter(frames.values())).sparkSession)

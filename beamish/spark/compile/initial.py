@@ -1,4 +1,4 @@
-"""What versioned tables begin with: batch DataFrames of changes."""
+"""Initial rows of versioned tables: batch DataFrames of changes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from beamish.spark.rows.watermark_column import SourceRows
 
 
 def name_initial(inputs: NamedInputs, initial: Mapping[str | None, Any]) -> dict[str | None, SourceRows]:
-    """What each table begins with, checked, with the columns of its source.
+    """The initial rows of each table, checked, with the columns of its source.
 
     Raises:
-        PipelineError: it is no batch DataFrame.
-        ColumnError: it has not the columns that the source has, or of other types.
+        PipelineError: not a batch DataFrame.
+        ColumnError: columns of the source are missing, or have other types.
     """
     return {name: _like(inputs, name, df) for name, df in initial.items()}
 
@@ -28,8 +28,7 @@ def name_initial(inputs: NamedInputs, initial: Mapping[str | None, Any]) -> dict
 def _like(inputs: NamedInputs, name: str | None, df: Any) -> SourceRows:
     if not isinstance(df, DataFrame) or df.isStreaming:
         raise PipelineError(
-            f"apply(initial={df!r}): must be a batch DataFrame with the table's changes (spark.read), not a stream: it is taken in "
-            "once, before the first batch"
+            f"apply(initial={df!r}): must be a batch DataFrame with the table's changes (spark.read), not a stream: it is loaded once, before the first batch"
         )
     rows = inputs.named[name]
     named = name_columns(rows.source, Given.asked(df), list(rows.schema.names), whole_rows=False)
@@ -50,5 +49,5 @@ def _like(inputs: NamedInputs, name: str | None, df: Any) -> SourceRows:
 def with_initial(
     frames: Mapping[str | None, DataFrame], initial: Mapping[str | None, SourceRows]
 ) -> Mapping[str | None, DataFrame]:
-    """The rows of a batch with what its tables begin with."""
+    """The rows of a batch, including the initial rows of its tables."""
     return {name: df.unionAll(initial[name].df) if name in initial else df for name, df in frames.items()}

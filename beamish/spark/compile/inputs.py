@@ -1,4 +1,4 @@
-"""The DataFrames of a flow's sources, matched with them and with their columns named."""
+"""The DataFrames of a flow's sources, matched with them and with normalised column names."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class NamedInputs:
     """The DataFrames of a flow, and the flow with names for their columns.
 
     Attributes:
-        flow: for a batch only what a batch needs of it.
-        named: the rows of each source, by its name.
+        flow: for a batch reduced to its requirements.
+        named: the rows of each source, by name.
         streaming: whether they are streams.
-        told: whether what is known of them was told, so that Spark must not be asked.
+        told: whether schemas are declared, so that no Spark call may be made.
     """
 
     flow: Flow
@@ -50,7 +50,7 @@ class NamedInputs:
 
     @property
     def rows(self) -> Mapping[str | None, SourceRows]:
-        """The rows of each source with their watermark; of stored panes as they are."""
+        """The rows of each source with their watermark; stored panes unchanged."""
         return {name: with_watermark(rows) for name, rows in self.named.items()}
 
     def bind(self, shards: int) -> BoundFlow:
@@ -69,8 +69,8 @@ def name_inputs(
     """Match DataFrames with the sources of a flow, and name their columns.
 
     Raises:
-        PipelineError: the flow is wrong, a source has no DataFrame, a DataFrame no source, or some stream and some do not.
-        ColumnError: a column is missing or of a type that cannot be used.
+        PipelineError: the flow is invalid, a source has no DataFrame, a DataFrame no source, or streams and batches are mixed.
+        ColumnError: a column is missing or has an unsupported type.
     """
     frames = {
         name: Given.asked(frame) if told is None else told.of(name, frame)
@@ -89,7 +89,7 @@ def name_inputs(
         named[source.name] = name_columns(source, rows, asked, whole_rows=whole_rows)
     flow = flow.on_sources(lambda source: named[source.name].source)
     flow = flow if streaming else flow.final
-    flow.check()  # once more, since expressions have names now
+    flow.check()  # again, now that expressions have names
     return NamedInputs(flow, named, streaming, told is not None)
 
 
@@ -103,16 +103,15 @@ def _check(flow: Flow, *, streaming: bool) -> None:
     except PipelineError as error:
         flow.on_sources(lambda source: source.without_retractions()).check()  # whatever else is wrong
         raise PipelineError(
-            f"{error}; panes of which only the columns are known may hold retractions: say first.then(second).apply(df), so "
-            "that it is known what gives them"
+            f"{error}; panes of unknown origin may have retractions: use first.then(second).apply(df), so that their origin is known"
         ) from None
 
 
 def check_streams(flow: Flow) -> None:
-    """Check that something would come out of every stage on streams that do not end.
+    """Check that every stage emits something on unbounded streams.
 
     Raises:
-        PipelineError: nothing ever would.
+        PipelineError: one never would.
     """
     for below in flow.flows:
         below.stage.check_stream(below.takes)
@@ -133,7 +132,7 @@ def _matched(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) 
     for name in names:
         if not isinstance(inputs.get(name), DataFrame):
             raise PipelineError(
-                f"apply({name}={_shown(inputs.get(name))}): must be a DataFrame of Spark, one for each of {', '.join(names)}"
+                f"apply({name}={_shown(inputs.get(name))}): must be a Spark DataFrame, one for each of {', '.join(names)}"
             )
     for name in inputs:
         if name not in names:
@@ -142,10 +141,10 @@ def _matched(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) 
 
 
 def _shown(value: object) -> str:
-    """What was given in place of a DataFrame, in a line; of pandas' or polars' the fix too."""
+    """An invalid argument for a DataFrame, in a line; with the fix for pandas and polars."""
     kind = type(value)
     if hasattr(value, "columns"):
-        return f"{kind.__module__.partition('.')[0]}.{kind.__name__}, which spark.createDataFrame(...) makes one of Spark's"
+        return f"{kind.__module__.partition('.')[0]}.{kind.__name__}, which spark.createDataFrame(...) converts to one"
     return printable(value)
 
 
@@ -161,10 +160,10 @@ def _are_streaming(frames: Mapping[str | None, Given]) -> bool:
 
 
 def _stored_panes(source: Source, given: Given) -> Source:
-    """The source; the panes of another query where it has no event time and they look like it.
+    """The source; or the panes of another query if it has no event time and looks like panes.
 
     Raises:
-        PipelineError: it has one, and they are panes that it does not take as such, or whose watermark it could not follow.
+        PipelineError: it has one, but its rows are panes used as plain rows, or a stream of panes.
     """
     if source.event_time is None or has_no_event_time(source.event_time):
         panes = {"window", "pane", "timestamp"} <= set(given.columns)
@@ -174,9 +173,8 @@ def _stored_panes(source: Source, given: Given) -> Source:
     if given.streaming:
         raise PipelineError(
             f"event_time({source.event_time!r}) on a stream of another pipeline's panes: a query has one watermark, and this "
-            "stage's would stay at 1970, so nothing would come out; say first.then(second).apply(df), or write the panes to "
-            "a table and read it in a query of its own: bm.Pipeline().from_panes().event_time('timestamp', ...). Where df reads "
-            "such a table already, from_panes() is all that is missing; to take each of its rows by itself: df.drop('pane')"
+            "stage's would stay at 1970, so nothing would be emitted; use first.then(second).apply(df), or write the panes to "
+            "a table and read it in a query of its own: bm.Pipeline().from_panes().event_time('timestamp', ...). If df reads such a table already, add from_panes(); to use its rows as plain rows: df.drop('pane')"
         )
     if not _stand(given):
         raise not_as_rows(source.event_time)
@@ -191,7 +189,7 @@ def _are_panes(given: Given) -> bool:
 
 
 def _stand(given: Given) -> bool:
-    """Whether it is known that each pane stands for itself: none is taken back or replaced, and no row is a dropped one."""
+    """Whether panes are known to be final: none is retracted or replaced, and no row is a dropped one."""
     known = Ledger.read(given.schema["pane"].metadata)
     return known is not None and known.follows in (Follows.ONCE, Follows.ADDING) and "dropped" not in given.columns
 

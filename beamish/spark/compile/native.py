@@ -1,7 +1,7 @@
-"""A pipeline on a batch DataFrame as Spark's own aggregation: same columns, same meaning (docs/rules/running.md#batch).
+"""A batch pipeline as Spark's own aggregation with the same result (docs/rules/running.md#batch).
 
-It takes built-in windows and the accumulations that Spark has an aggregate of the same meaning for; what it does not
-take, ``why_not_native`` says, and the engine runs it (batch.py).
+Supports built-in windows and accumulations with an equivalent Spark aggregate; ``why_not_native`` has the reason for others,
+which the engine runs (batch.py).
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _AGGREGATES: Mapping[type[Accumulation], Callable[[Any], Column]] = {
 
 @attrs.frozen
 class _NativeWindow:
-    """A window option as Spark's.
+    """A window option in Spark.
 
-    Spark's fast map in front of its hash aggregation takes no structs, and with as many groups as windows have it only
-    costs: grouping by the start as a number was measured to be slower.
+    Grouping by the start as a number, to use the fast map of Spark's hash aggregation, was measured to be slower with as many
+    groups as windows have.
 
     Attributes:
-        group: what to group by: Spark's own window, a struct; none where all rows are in one window.
-        why_not: why Spark cannot, for these keys; empty if it can.
-        added_us: what its end lacks.
+        group: the grouping columns: Spark's own window, a struct; empty for a global window.
+        why_not: why Spark cannot group by it with these keys; empty if it can.
+        added_us: correction of its end.
     """
 
     group: Callable[[Any, Column], list[Column]]
@@ -90,7 +90,7 @@ def _why_not_sessions(window: Sessions, keys: pa.Schema) -> str:
 _WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
     FixedWindows: _NativeWindow(lambda w, time: _window(time, w.size, w.size, w.offset)),
     SlidingWindows: _NativeWindow(lambda w, time: _window(time, w.size, w.period, w.offset), _why_not_sliding),
-    # session_window merges sessions that touch: one microsecond less, and added to the end again.
+    # session_window merges sessions that touch: use a gap shorter by one microsecond, and add it to the end.
     Sessions: _NativeWindow(
         lambda w, time: [F.session_window(time, f"{w.gap.us - 1} microseconds").alias(_WINDOW)],
         _why_not_sessions,
@@ -101,7 +101,7 @@ _WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
 
 
 def why_not_native(plan: WindowPlan) -> str:
-    """Why a plan is not one for Spark's own aggregation; empty if it is."""
+    """Why a plan cannot use Spark's own aggregation; empty if it can."""
     if plan.has_several_inputs:
         return "it takes several inputs"
     if plan.takes_panes:
@@ -109,11 +109,11 @@ def why_not_native(plan: WindowPlan) -> str:
     if has_no_event_time(plan.takes[0].event_time):
         return "rows have no event time"
     if plan.signed:
-        return "some rows take others back"
+        return "some rows retract others"
     if plan.options.where is not None:
-        return "where(...) is not Spark's, and may say another thing of nulls and types"
+        return "where(...) is not Spark's, and may treat nulls and types differently"
     if plan.options.deduplication is not None:
-        return "rows that come again are known by the engine"
+        return "deduplication runs in the engine"
     if plan.options.drops_errors:
         return "on_error('drop') looks for the rows that raise, where Spark's aggregation would stop"
     if plan.options.with_dropped:
@@ -131,21 +131,20 @@ def why_not_native(plan: WindowPlan) -> str:
 
 
 def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
-    """The final panes of a batch DataFrame, for a plan with nothing against it."""
+    """The final panes of a batch DataFrame, for a supported plan."""
     time = column(plan.takes[0].event_time)
     rows = df.where(is_in_range(time))
     by = [*map(column, plan.key_schema.names), *_WINDOWS[type(plan.window)].group(plan.window, time)]
     values = [
         _AGGREGATES[type(bound.accumulation)](bound.accumulation).alias(bound.name) for bound in plan.accumulations
     ]
-    # What a pane's row needs beside the values is computed from the group where it can be: an aggregate more is paid
-    # for by every row.
+    # Fields of a pane other than the values are computed from the group if possible: each aggregate costs time per row.
     if plan.options.combiner is not TimestampCombiner.END_OF_WINDOW:
         least = plan.options.combiner is TimestampCombiner.EARLIEST
         values.append((F.min if least else F.max)(F.unix_micros(time)).alias(_PANE_TIME))
     if by:
         return rows.groupBy(*by).agg(*values).select(*_output(plan))
-    panes = rows.agg(*values, F.count(F.lit(1)).alias(_ROWS))  # one row, also where there is none to count
+    panes = rows.agg(*values, F.count(F.lit(1)).alias(_ROWS))  # one row, also for empty input
     return panes.where(F.col(_ROWS) > 0).select(*_output(plan))
 
 
@@ -159,7 +158,7 @@ def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
 
 
 def final_pane(sequence: Column) -> Column:
-    """The column ``pane`` of a final row: the only one there will be."""
+    """The column ``pane`` of a final row, the only pane of its window."""
     only = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
     only["change"] = str(PaneChange.INSERT)
     known = [F.lit(value).alias(name) for name, value in only.items()]
@@ -174,7 +173,7 @@ def _output(plan: WindowPlan) -> list[Column]:
     schema = spark_schema(plan.pane_schema)
     made = {
         "window": F.struct(F.timestamp_micros(start).alias("start"), F.timestamp_micros(end).alias("end")),
-        # A key has one pane per window, and no two begin at once: no counter is needed that all panes of a key go through.
+        # A key has one pane per window, and starts are distinct: no counter per key is needed.
         "pane": final_pane(F.coalesce(start, F.lit(0))),
         "timestamp": F.timestamp_micros(pane_time_us),
     }

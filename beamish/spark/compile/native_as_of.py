@@ -1,7 +1,7 @@
 """An as-of join of batch DataFrames as Spark's own window function (docs/rules/running.md#batch-plan).
 
-Rows and changes lie together in order of key and time, and each row meets the last change before it. What this does not
-take, ``why_not_native_as_of`` says, and the engine runs it (batch.py).
+Rows and changes are sorted together by key and time, and each row is joined with the last change before it.
+``why_not_native_as_of`` has the reason for unsupported plans, which the engine runs (batch.py).
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _MET, _NUMBER = PREFIX + "met", PREFIX + "number"
 
 
 def why_not_native_as_of(plan: AsOfPlan) -> str:
-    """Why a plan is not one for Spark's own window function; empty if it is."""
+    """Why a plan cannot use Spark's own window function; empty if it can."""
     if any(relation.is_panes for relation in plan.takes):
         return "it takes the panes of another stage"
     if any(relation.where is not None for relation in plan.takes):
-        return "where(...) is not Spark's, and may say another thing of nulls and types"
+        return "where(...) is not Spark's, and may treat nulls and types differently"
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark would not show"
     if plan.table.options.only_updated:
-        return "only_updated asks how long values have been the same"
+        return "only_updated needs the start of equal values"
     keys, values = plan.table.key_schema, plan.table.value_schema
     if not len(keys):
-        return "there is one key, which Spark would warn of"
+        return "there is a single key, which Spark would warn about"
     if any(pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in keys):
-        return "Spark does not tell null, -0.0 and 0.0 within such keys as beamish does"
+        return "Spark compares null, -0.0 and 0.0 within such keys differently"
     for value in values:
         if not is_orderable(value.type):
-            return f"Spark has no order for {value.name!r}, which says what counts of changes of one time"
+            return f"Spark cannot order by {value.name!r}, which decides between changes of the same time"
     return ""
 
 
 def native_joined(plan: AsOfPlan, rows: DataFrame, changes: DataFrame) -> DataFrame:
-    """The final rows of an as-of join of batch DataFrames, for a plan with nothing against it."""
+    """The final rows of an as-of join of batch DataFrames, for a supported plan."""
     both = _rows(plan, rows).unionAll(_changes(plan, changes))
     first = F.col(_IS_CHANGE).desc() if plan.options.allow_exact_matches else F.col(_IS_CHANGE).asc()
     ties = [_SEQUENCE, _SETS, *(f"{_VALUE}{name}" for name in plan.table.value_schema.names)]
@@ -65,7 +65,7 @@ def native_joined(plan: AsOfPlan, rows: DataFrame, changes: DataFrame) -> DataFr
 
 
 def _with_keys(df: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Without what has no key."""
+    """Drop rows without a key."""
     return reduce(lambda df, name: df.where(column(name).isNotNull()), keys, df)
 
 
@@ -77,7 +77,7 @@ def _rows(plan: AsOfPlan, df: DataFrame) -> DataFrame:
         **{f"{_KEY}{number}": column(name) for number, name in enumerate(plan.left.keys)},
         **{f"{_ROW}{name}": column(name) for name in plan.left_schema.names},
     }
-    if plan.options.how == "inner":  # a null meets nothing
+    if plan.options.how == "inner":  # null matches nothing
         df = _with_keys(df, plan.left.keys)
     return df.where(is_in_range(time)).select(*_columns(plan, made))
 
@@ -99,7 +99,7 @@ def _changes(plan: AsOfPlan, df: DataFrame) -> DataFrame:
 
 
 def _columns(plan: AsOfPlan, made: Mapping[str, Column]) -> Iterator[Column]:
-    """The columns that rows and changes share; null where they say nothing."""
+    """The common columns of rows and changes; null where not applicable."""
     sequence = plan.table.sequence
     types = {_TIME: pa.int64(), _IS_CHANGE: pa.bool_(), _SETS: pa.bool_()}
     types[_SEQUENCE] = pa.int8() if sequence is None else sequence.type
@@ -111,7 +111,7 @@ def _columns(plan: AsOfPlan, made: Mapping[str, Column]) -> Iterator[Column]:
 
 
 def _matches(plan: AsOfPlan) -> Column:
-    """Whether a row meets a version."""
+    """Whether a row has a match."""
     matches = F.coalesce(F.col(_MET)[_SETS], F.lit(col=False))
     if plan.options.tolerance is None:
         return matches

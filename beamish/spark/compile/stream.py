@@ -2,15 +2,14 @@
 
 Each stage, from the leaves to the root, is
 
-    rows of a source -> withWatermark -> packed, one or a few payloads per (task, shard)    (rows/pack.py: source_packer)
+    rows of a source -> withWatermark -> packed into one or a few payloads per (task, shard)    (rows/pack.py: source_packer)
     panes of a stage, as bytes -> packed                                                   (pane_packer)
-    -> heartbeats for every shard, where the flow needs the clock
-    -> by shard, the operator, which gives panes as bytes                                  (operator/processor.py)
+    -> heartbeats for every shard, if the flow needs the clock
+    -> by shard, the operator, which emits panes as bytes                                  (operator/processor.py)
 
-and the last one's panes leave it as rows of plain columns where they can (operator/pane_rows.py), else as bytes too. The
-watermark is Spark's wherever one number is right for every stage. Where it is
-not - inputs that follow the clock, stages that see only some of the sources - tasks report how far their rows take it,
-and each stage hands its own on to the one above.
+and the last one emits panes as rows of plain columns if possible (operator/pane_rows.py), else as bytes too. The watermark is
+Spark's if one number is right for every stage. Otherwise - inputs that follow the clock, stages that see only some of the sources
+- tasks report the watermark of their rows, and each stage forwards its own to the next.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ def panes_of_stream(
     Args:
         flow: bound to their columns.
         rows: the rows of each source.
-        ticks: heartbeats (``clock_us``), one per batch; None: those of the clock, where they are needed.
-        initial: what tables begin with, by the names of their sources.
-        observed: the name of the observation, if there is to be one.
-        told: whether Spark must not be asked, nor be told, anything: ``register`` was called before.
+        ticks: heartbeats (``clock_us``), one per batch; None: those of the machine clock, if needed.
+        initial: the initial rows of tables, by the names of their sources.
+        observed: the name of the observation, if any.
+        told: whether no Spark call may be made; ``register`` was called before.
     """
     spark = next(iter(rows.values())).df.sparkSession
     if needs_ticks(flow) and ticks is None:
@@ -72,13 +71,14 @@ def panes_of_stream(
             register(spark)
         ticks = heartbeats(spark)
     if ticks is not None and not any(policy.moved_by_rows for policy in flow.policies):
-        # Spark wants a watermark in the query; the shards follow the clock instead.
+        # Spark requires a watermark in the query, though the shards follow the clock.
         ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
     reports = needs_reports(flow)
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
     abouts = abouts_of(flow)
-    # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
+    # The mark identifies the event time for Spark's own stateful operators after this one, which have the query's
+    # watermark.
     schema = pane_schema(flow.operator.gives, OF_PANES if has_querys_watermark(flow) else {})
     as_rows = observed is None and are_plain(flow.operator.gives.schema)
     operated = _operated(
@@ -90,7 +90,7 @@ def panes_of_stream(
 
 
 def abouts_of(flow: BoundFlow) -> dict[int, About]:
-    """The descriptions of stages, with the columns that they take, by their ids."""
+    """The descriptions of stages, with their input columns, by their ids."""
     return {
         id(one): About(json.dumps({**said, COLUMNS: schema_texts(one.operator.takes)}), said["stage"])
         for one, said in zip(flow.flows, descriptions(flow), strict=True)
@@ -98,16 +98,16 @@ def abouts_of(flow: BoundFlow) -> dict[int, About]:
 
 
 def has_querys_watermark(flow: BoundFlow) -> bool:
-    """Whether the last stage's watermark is the query's, as Spark's own operators after it have it."""
+    """Whether the last stage's watermark is the query's, as for Spark's own operators after it."""
     return all(policy.moved_by_rows for policy in flow.policies) and not needs_reports(flow)
 
 
 def needs_reports(flow: BoundFlow) -> bool:
-    """Whether stages need reports of their watermark, since the query's is not right for each.
+    """Whether stages need watermark reports, since the query's watermark is not right for each.
 
-    The query's is the least of all sources'. It is every stage's own if they all see all sources, and if no source's
-    policy follows the clock, which Spark does not know (of one stage with one source the engine follows it), and no
-    stage hands on another than it has.
+    The query's is the least of all sources'. It is right for every stage if all stages see all sources, no source's policy
+    follows the clock, which Spark does not know (for one stage with one source the engine follows it), and no stage forwards an
+    earlier watermark than its own.
     """
     if any(below.operator.holds_watermark for below in flow.flows[:-1]):
         return True
@@ -117,12 +117,14 @@ def needs_reports(flow: BoundFlow) -> bool:
 
 
 def has_own_watermark(flow: BoundFlow, *, reports: bool, sources: int) -> bool:
-    """Whether tasks report the watermark of a stage; ``reports``: they report those of the flow's stages, which has so many sources."""
-    return reports and not (sources == 1 and flow.takes_source)  # over the only source the query's is the stage's own
+    """Whether tasks report the watermark of a stage; ``reports``: whether the flow, with this many sources, needs reports."""
+    return reports and not (
+        sources == 1 and flow.takes_source
+    )  # over a single source the query's watermark is the stage's own
 
 
 def needs_ticks(flow: BoundFlow) -> bool:
-    """Whether heartbeats are needed: for the clock, or so that what was reported is taken up though rows have stopped."""
+    """Whether heartbeats are needed: for the clock, or to apply reports when rows stop."""
     return flow.needs_clock or needs_reports(flow)
 
 
@@ -138,7 +140,7 @@ def _operated(
     observed: str | None,
     as_rows: bool = False,
 ) -> DataFrame:
-    """A stage's panes as bytes or ``as_rows``, with its watermark where it ``hands_on`` that.
+    """A stage's panes as bytes or ``as_rows``, with its watermark if it ``hands_on`` that.
 
     Args:
         abouts: stages' descriptions by their ids.
@@ -198,7 +200,7 @@ def _operated(
 
 
 def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:
-    """What a stage's table begins with, as payloads."""
+    """The initial rows of a stage's table, as payloads."""
     for number, taken in enumerate(flow.inputs):
         if isinstance(taken, Source) and taken.name in initial:
             operator = flow.operator
@@ -210,7 +212,7 @@ def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) ->
 def _packed(
     operator: Operator, number: int, rows: SourceRows, wakes: Wakes, *, report: bool, call_all: bool
 ) -> DataFrame:
-    """The payloads of a source's rows, or of panes that another query gave."""
+    """The payloads of a source's rows, or of another query's panes."""
     if operator.takes[number].is_panes:
         return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
     ids = shard_ids(operator.shards)
@@ -222,7 +224,7 @@ def _packed(
 
 
 def wakes_of(operator: Operator, *, reports: bool) -> Wakes:
-    """What wakes the shards of a stage; ``reports``: tasks report its inputs' watermarks."""
+    """The rows that wake the shards of a stage; ``reports``: tasks report its inputs' watermarks."""
     if any(relation.is_panes for relation in operator.takes):
         return Wakes.CALLED
     if reports or operator.cadence is Cadence.EVERY_STEP:
@@ -244,5 +246,5 @@ def _for_each_shard(operator: Operator, ticks: DataFrame) -> DataFrame:
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:
-    """The rows of all."""
+    """The union of rows."""
     return reduce(DataFrame.unionByName, frames)

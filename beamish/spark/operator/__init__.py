@@ -1,1 +1,1 @@
-"""What Spark calls: the stateful processor around a shard."""
+"""The stateful processor around a shard, called by Spark."""

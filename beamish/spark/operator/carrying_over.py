@@ -1,4 +1,4 @@
-"""What Spark calls, once, to lay the state of a stage anew: it takes entries in place of rows, and gives nothing."""
+"""The stateful processor that repartitions a stage's state, in a single batch: its input is entries, and it emits nothing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from beamish.spark.runtime.millis import timer_ms
 
 
 class CarryOver(Travelling):
-    """Shards of one partition: what each had goes, and what came for it is put there.
+    """Shards of one partition: deletes the state of each and stores its new entries.
 
     Args:
-        operator: of the stage, as it goes on.
-        wakes: what wakes its shards in a batch that brings them nothing.
+        operator: of the stage that continues.
+        wakes: what wakes its shards in a batch without rows for them.
     """
 
     def __init__(self, operator: Operator, wakes: Wakes) -> None:
@@ -62,7 +62,7 @@ class CarryOver(Travelling):
         return None if due_us is None or self._wakes is Wakes.CALLED else timer_ms(due_us)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        # The batch runs at no watermark, so only timers that were set in the past would fire, and those have been deleted.
+        # The batch runs at no watermark, so only timers set in the past would fire, and those have been deleted.
         yield from ()
 
 
@@ -77,11 +77,11 @@ def _entries(rows: Iterable[pd.DataFrame]) -> dict[str, bytes]:
 
 @attrs.frozen
 class RunnersEntries:
-    """What the runner itself keeps in a shard, over all shards that were there.
+    """The runner's own state in a shard, merged over all old shards.
 
     Attributes:
-        rows: the most rows that one gave: a key's further rows are numbered from there on.
-        reports: what tasks reported of watermarks; None: they report none.
+        rows: the maximum number of rows of a shard: a key's later rows are numbered from there.
+        reports: watermark reports; None: no reports.
     """
 
     rows: int

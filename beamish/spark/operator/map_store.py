@@ -5,20 +5,20 @@ from __future__ import annotations
 from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
 
-# As text each task would have the JVM parse them, twice each.
+# With a type as text each task would have the JVM parse it, twice each.
 _NAME = t.StructType([t.StructField("name", t.StringType())])
 _VALUE = t.StructType([t.StructField("value", t.BinaryType())])
 STATE = ("shard", _NAME, _VALUE)
-"""Name and types of the state variable that holds what the shards of a partition keep."""
+"""Name and types of the state variable with the state of a partition's shards."""
 
 
 def state_of(handle: StatefulProcessorHandle) -> MapState:
-    """The variable of Spark's that ``STATE`` declares."""
+    """Spark's handle of the variable declared in ``STATE``."""
     return handle.getMapState(*STATE)
 
 
 class MapStore:
-    """Names to bytes of the shard that Spark is calling for; every call is a round trip to the JVM."""
+    """Names to bytes for the current shard; every call is a round trip to the JVM."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state

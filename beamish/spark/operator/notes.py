@@ -1,8 +1,8 @@
-"""What the operator notes in each shard's state beside the engine's: shard count, timer, rows that came out, its seals, what it is.
+"""The runner's own metadata in each shard's state: shard count, timer, number of rows, checksums, description.
 
-The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
-key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
-the first batch after a restart compares the counts, and fails as a whole if they differ.
+The shard count is fixed for a checkpoint: with another one a key's rows would be sent to a shard without the key's state, and its
+windows would silently restart. The first shard is in every batch with rows (``source_packer``), so the first batch after a
+restart compares the counts, and fails as a whole if they differ.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from beamish.tables.sealed import (
 )
 
 NOTE = "spark"
-"""The entry of a shard's note."""
+"""The entry of a shard's metadata."""
 
 
 @attrs.frozen
 class ShardNote:
-    """What is noted of a shard.
+    """The metadata of a shard.
 
     Attributes:
         shards: the shard count of the checkpoint.
         timer_ms: the shard's timer in Spark's milliseconds; None: none is set.
-        rows: how many rows it gave so far.
-        word: what its values are sealed with; None: it was begun before there were seals.
-        about: the digest of the stage's description that its state has; None: it has none.
-        sums: the checksum of each of its other entries; None: it was begun before they were noted.
+        rows: number of rows emitted so far.
+        word: the seal of its values; None: older than seals.
+        about: the digest of the stage's description in its state; None: none.
+        sums: the checksum of each other entry; None: older than checksums.
     """
 
     shards: int
@@ -49,15 +49,15 @@ class ShardNote:
     sums: Mapping[str, int] | None = None
 
     def sealed(self, store: Store, shard: int) -> SealedStore:
-        """The shard's store, which keeps checksums of its own from here on."""
+        """The shard's store, which maintains checksums from here on."""
         return SealedStore(store, shard, self.word, None if self.sums is None else dict(self.sums))
 
 
 def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
-    """The note of a shard, and whether it is stored; a new one for a new shard.
+    """The metadata of a shard, and whether it is stored; initialized for a new shard.
 
     Raises:
-        StateError: the checkpoint has another shard count, or the note is not what was written, or is of a later version.
+        StateError: the checkpoint has another shard count, or the metadata is damaged, or from a later version.
     """
     stored = store.get(NOTE)
     if stored is None:
@@ -72,15 +72,15 @@ def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
 
 
 def new_note(shards: int) -> ShardNote:
-    """That of a shard that begins."""
+    """The metadata of a new shard."""
     return ShardNote(shards, word=new_word(), sums={})
 
 
 def _note_of(stored: bytes) -> ShardNote:
-    """A note from JSON.
+    """Metadata from JSON.
 
     Raises:
-        StateError: it says what this version does not know.
+        StateError: it has fields unknown to this version.
     """
     said = json.loads(stored)
     unknown = sorted(said.keys() - attrs.fields_dict(ShardNote).keys())
@@ -93,8 +93,8 @@ def _note_of(stored: bytes) -> ShardNote:
 
 
 def write_note(store: Store, shard: int, note: ShardNote) -> None:
-    """Store a note."""
-    later = ("word", "about", "sums")  # notes of before have none
+    """Store the metadata."""
+    later = ("word", "about", "sums")  # older metadata has none
     said = {
         name: value
         for name, value in attrs.asdict(note, recurse=False).items()
@@ -105,31 +105,31 @@ def write_note(store: Store, shard: int, note: ShardNote) -> None:
 
 
 def _plain(stored: bytes, shard: int) -> bytes:
-    """A note without its seal, as JSON.
+    """Metadata without its seal, as JSON.
 
     Raises:
-        StateError: it is not what was written.
+        StateError: it is damaged.
     """
-    # One of before there were seals is a text that ends with a bracket, and says no word.
+    # Before seals the value was a text that ends with a bracket.
     whole = not is_sealed(stored) and stored.endswith(b"}") and b'"word"' not in stored
     return stored if whole else unseal(stored, shard, NOTE)
 
 
 def every(_: str) -> bool:
-    """Asks for all entries of a shard."""
+    """Selects all entries of a shard."""
     return True
 
 
 def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool] = every) -> DictStore:
-    """Entries of a shard, its note among them, without their seals.
+    """Entries of a shard, including its metadata, without their seals.
 
     Args:
         entries: the values.
         shard: its id.
-        asked: which entries there are to be, of those that the shard has.
+        asked: selects the required entries among those of the shard.
 
     Raises:
-        StateError: one is not what was written, or was lost.
+        StateError: an entry is damaged or missing.
     """
     if NOTE not in entries:
         raise not_as_written(shard, NOTE, "it was lost")
@@ -143,7 +143,7 @@ def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool
 
 @attrs.frozen
 class About:
-    """The description of a stage (``description.py``), kept with the state of each shard.
+    """The description of a stage (``description.py``), stored with the state of each shard.
 
     Attributes:
         text: JSON.
@@ -155,11 +155,11 @@ class About:
 
     @property
     def digest(self) -> str:
-        """By which it is known whether a shard has this one."""
+        """The digest by which a shard's stored description is compared."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
     def kept(self, store: Store, note: ShardNote) -> ShardNote:
-        """Keep it, unless the shard has it; gives the note."""
+        """Store it, unless the shard has it; returns the updated metadata."""
         if note.about == self.digest:
             return note
         store.put(ABOUT, self.text.encode())
@@ -167,5 +167,5 @@ class About:
 
 
 def noted_shards(store: Store) -> int:
-    """The shard count of the checkpoint that a shard's store is of."""
+    """The shard count of the checkpoint of a shard's store."""
     return int(json.loads(store.get(NOTE) or b"")["shards"])

@@ -1,4 +1,4 @@
-"""Panes as Arrow bytes between an operator and what follows it: far cheaper than structs through pandas."""
+"""Panes as Arrow bytes between an operator and its consumer: far cheaper than structs through pandas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_ROWS = 100_000
 
 
 def pieces(panes: pa.Table) -> Iterator[pa.Table]:
-    """Panes, so many at once as Spark is handed; of none nothing."""
+    """Batches of this many panes at most; none for no panes."""
     return (panes.slice(start, _MOST_ROWS) for start in range(0, panes.num_rows, _MOST_ROWS))
 
 
@@ -23,7 +23,7 @@ def panes_to_bytes(panes: pa.Table) -> list[bytes]:
 
 
 def panes_from_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of Arrow IPC streams, which are the first column; for ``mapInArrow``."""
+    """The rows of Arrow IPC streams in the first column; for ``mapInArrow``."""
     spare_memory()
     for batch in batches:
         for stream in batch.column(0).drop_null():

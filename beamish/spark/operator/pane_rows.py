@@ -1,7 +1,7 @@
-"""Panes as rows of plain columns out of an operator: Spark puts them together itself, without a Python of its own for it.
+"""Panes as rows of plain columns out of an operator: Spark assembles structs itself, without another Python worker.
 
-A struct is its fields, and whether it is there; a timestamp its microseconds. Through pandas only such columns go as they
-are; panes with lists or maps go as bytes (``pane_bytes.py``).
+A struct becomes its fields and a validity flag, a timestamp its microseconds. Only such columns pass pandas unchanged; panes with
+lists or maps are sent as bytes (``pane_bytes.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN = (
 
 
 def are_plain(schema: pa.Schema) -> bool:
-    """Whether panes of this schema can leave as rows."""
+    """Whether panes of this schema can be sent as rows."""
     return all(_is_plain(field.type) for field in schema)
 
 
@@ -40,18 +40,18 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def panes_to_rows(panes: pa.Table) -> Iterator[pd.DataFrame]:
-    """Panes in pieces, as such rows; their columns are Arrow's, which pandas hands on as they are."""
+    """Panes in pieces, as such rows; the columns are Arrow's, which pandas passes unchanged."""
     columns = [leaf for name in panes.schema.names for leaf in _leaves(panes[name].combine_chunks())]
     for piece in pieces(pa.table(columns, plain_schema(panes.schema))):
         yield piece.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def panes_of_rows(schema: pa.Schema, named: t.StructType) -> list[Column]:
-    """The columns of panes out of those of such rows.
+    """The columns of panes from those of such rows.
 
     Args:
         schema: of the panes.
-        named: the same as Spark has it, with metadata.
+        named: the Spark schema of the panes, with metadata.
     """
     names = iter(plain_schema(schema).names)
     columns = [_of_rows(field.type, names) for field in schema]

@@ -1,11 +1,11 @@
-"""Whose state a partition of Spark's state store holds.
+"""Checks that a partition of Spark's state store has its own state.
 
-A shard belongs to partition ``hash(id) mod partitions``, whose state is in the folder ``state/<operator>/<partition>`` of the checkpoint. Spark
-does not check that a folder is where it was: if two are exchanged, their shards find no state and begin anew, while the windows in the
-folders fire beside them. So each partition notes its number and its stage, and the note is compared in the first batch of each run.
+A shard belongs to partition ``hash(id) mod partitions``, whose state is in the folder ``state/<operator>/<partition>`` of the
+checkpoint. Spark does not check folders: if two are exchanged, their shards find no state and start empty, while the windows in
+the folders fire beside them. So each partition stores its number and stage, which is compared in the first batch of each run.
 
-The note is under a grouping key that is no shard's. Spark's public calls reach only the key that is being called, so the key is set by the
-client behind the handle (docs/spark-notes.md#implicit-key); where there is no such client, only the shards of one task are compared.
+The metadata has a grouping key of its own. Spark's public API reaches only the current key, so the key is set by the client
+behind the handle (docs/spark-notes.md#implicit-key); without such a client, only the shards of one task are compared.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from beamish.spark.rows.shard_ids import partition_of
 from beamish.tables.sealed import seal, unseal
 
 NO_SHARD = -1
-"""The grouping key of the partition's note; ids of shards are not negative."""
+"""The grouping key of the partition's metadata; shard ids are not negative."""
 _ENTRY = "partition"
 _PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
-"""The local properties with the number of partitions that the checkpoint has: of Spark 4.3, and of those before."""
+"""Local properties with the number of partitions of the checkpoint: in Spark 4.3, and before."""
 
 
 @attrs.frozen
 class PartitionNote:
-    """Note of a partition.
+    """Metadata of a partition.
 
     Attributes:
         stage: number of the stage, from 1.
         partition: number of the partition, from 0.
-        partitions: how many there are; of another number the note says nothing.
+        partitions: number of partitions; with another number it is not comparable.
         since: batch in which it was written.
     """
 
@@ -47,30 +47,30 @@ class PartitionNote:
     since: int
 
     def check(self, stored: PartitionNote, shard: int) -> None:
-        """Check that the stored note is of the same partition.
+        """Check that the stored metadata belongs to the same partition.
 
         Args:
-            stored: the stored one.
-            shard: the shard that is called, for the message.
+            stored: the stored metadata.
+            shard: the current shard, for the message.
 
         Raises:
-            StateError: it is of another one.
+            StateError: it belongs to another partition.
         """
         if (stored.stage, stored.partition) != (self.stage, self.partition):
             raise other_partition(shard, self.place, f"{stored.place}, written since batch {stored.since}")
 
     @property
     def place(self) -> str:
-        """In words."""
+        """As text."""
         return f"partition {self.partition} of {self.partitions} of stage {self.stage}"
 
 
 class StatePartition:
-    """The partition that a task works on.
+    """The partition of a task.
 
     Args:
         handle: Spark's.
-        store: the store of the shard that Spark is calling for.
+        store: the store of the current shard.
         stage: number of the stage, from 1.
     """
 
@@ -81,7 +81,7 @@ class StatePartition:
         self._partition: int | None = None
 
     def enter(self, shard: int) -> None:
-        """Check that the state of a shard that is called is this partition's.
+        """Check that the state of the current shard belongs to this partition.
 
         Raises:
             StateError: it is another partition's or stage's.
@@ -110,21 +110,20 @@ class StatePartition:
 
 
 def other_partition(shard: int, here: str, there: str) -> StateError:
-    """Error of a partition that has another's state.
+    """Error for a partition with another one's state.
 
     Args:
         shard: a shard of one of the two.
-        here: the partition whose folder it is, in words.
-        there: the one whose state is in it.
+        here: the partition of the folder, as text.
+        there: the partition of the state in it.
     """
     return StateError(
-        f"shard {shard}: in the folder of {here} the checkpoint has the state of {there}: shards would begin anew, beside windows that are "
-        "theirs; put the folders state/<operator>/<partition> back as they were, restore the checkpoint from a copy, or start from a new one"
+        f"shard {shard}: the folder of {here} in the checkpoint has the state of {there}: shards would start empty, beside their own windows; restore the folders state/<operator>/<partition>, restore the checkpoint from a copy, or start from a new one"
     )
 
 
 def _partitions() -> int:
-    """The number of partitions of the state that a task works on; 0: it is not known."""
+    """The number of state partitions of a task; 0: unknown."""
     context = TaskContext.get()
     said = [] if context is None else map(context.getLocalProperty, _PARTITIONS)
     return int(next(filter(None, said), 0))

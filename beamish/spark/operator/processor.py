@@ -1,4 +1,4 @@
-"""What Spark calls for each shard of a micro-batch; it calls the engine.
+"""The stateful processor: Spark calls it for each shard of a micro-batch, and it calls the engine.
 
 In a batch Spark first calls ``handleInputRows`` for each shard that has rows (payloads, heartbeats, reports, calls),
 then ``handleExpiredTimer`` for each timer at or below the batch's watermark. Each call is at most one step of the
@@ -36,9 +36,9 @@ from beamish.spark.runtime.worker_sockets import Acknowledged
 
 OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
 OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
-"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/runtime/observation.py)."""
+"""For an observed query: metrics beside the panes of a shard and batch, as JSON (spark/runtime/observation.py)."""
 PAST_MS = (1, 2)
-"""Timers in the past, in turns: the one that fires is deleted after its call."""
+"""Timers in the past, used alternately: the one that fires is deleted after its call."""
 
 Came = tuple[list[bytes], int | None, dict[int, int]]
 """Payloads, the clock and reports."""
@@ -46,30 +46,30 @@ NOTHING_CAME: Came = ([], None, {})
 
 
 class Wakes(enum.Enum):
-    """What wakes a shard in a batch that brings it no payload."""
+    """The row that wakes a shard in a batch without a payload for it."""
 
     WHEN_DUE = "when_due"
-    """A timer at the least watermark at which something in it is due."""
+    """A timer at the least watermark at which something in the shard is due."""
     EVERY_BATCH = "every_batch"
     """A timer in the past: it fires in every batch and is set again from its own call.
 
     See docs/spark-notes.md#timers-in-the-past.
     """
     CALLED = "called"
-    """Heartbeats, or calls by the stage below: no timer is needed."""
+    """Heartbeats, or calls by the upstream stage: no timer is needed."""
 
 
 class ShardProcessor(Acknowledged, Travelling):
     """One micro-batch of one partition.
 
     Args:
-        operator: whose shards are called.
-        watermark: where the watermarks of their inputs come from.
-        wakes: what wakes them in a batch that brings them nothing.
-        hands_on: whether each step's watermark goes to the stage above, as a row of its own.
-        observed: whether each step says what it counted, as a row of its own.
-        as_rows: whether panes leave as rows and not as bytes; neither with a watermark nor observed.
-        about: the stage's description, to be kept with its state; None: it is not.
+        operator: of the shards.
+        watermark: the source of their inputs' watermarks.
+        wakes: what wakes them in a batch without rows.
+        hands_on: whether each step forwards its watermark to the next stage, as a row of its own.
+        observed: whether each step emits its metrics, as a row of its own.
+        as_rows: whether panes are emitted as rows, not as bytes; neither with a watermark nor observed.
+        about: the stage's description, to be stored with its state; None: not stored.
     """
 
     def __init__(
@@ -137,13 +137,13 @@ class ShardProcessor(Acknowledged, Travelling):
     def _step(
         self, number: int, note: ShardNote, timer_values: Any, came: Came
     ) -> tuple[Iterator[pd.DataFrame], ShardNote, int | None]:
-        """What comes out, the note with it counted, and the least watermark at which something is due.
+        """The output, the updated metadata, and the least watermark at which something is due.
 
         Args:
             number: the shard's.
-            note: its note.
+            note: its metadata.
             timer_values: Spark's.
-            came: as ``_read`` has it.
+            came: the result of ``_read``.
         """
         payloads, clock_us, reports = came
         store = note.sealed(self._store, number)
@@ -166,7 +166,7 @@ class ShardProcessor(Acknowledged, Travelling):
         return frames, now, shard.next_due_us
 
     def _is_only_woken(self, number: int, came: Came) -> bool:
-        """Whether a shard is called so that it takes up what changed (``rows/pack.py``): one that has nothing yet need not."""
+        """Whether a shard is called to apply changes (``rows/pack.py``), which a shard without state does not need."""
         return self._wakes is Wakes.WHEN_DUE and not self._observed and number != FIRST_SHARD and came == NOTHING_CAME
 
     def _due_ms(self, due_us: int | None, timer_values: Any) -> int | None:
@@ -174,12 +174,13 @@ class ShardProcessor(Acknowledged, Travelling):
             return PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
         if due_us is None or self._wakes is Wakes.CALLED:
             return None
-        # What a change made due in the past waits for the watermark to move. A timer that is not above it fires in this batch, and is lost.
+        # A due time in the past waits for the next watermark. A timer at or below the current one fires in this batch,
+        # and is lost.
         watermark_ms: int = timer_values.getCurrentWatermarkInMs()
         return max(timer_ms(due_us), watermark_ms + 1)
 
     def _with_timer(self, note: ShardNote, due_ms: int | None) -> ShardNote:
-        """Set the timer, in place of the one that is set."""
+        """Replace the timer."""
         if note.timer_ms != due_ms:
             if note.timer_ms is not None:
                 self._handle.deleteTimer(note.timer_ms)
@@ -189,7 +190,7 @@ class ShardProcessor(Acknowledged, Travelling):
 
 
 def _read(rows: Iterable[pd.DataFrame]) -> Came:
-    """The payloads, the clock and the reports of a shard's rows."""
+    """The payloads, the clock and the reports among a shard's rows."""
     payloads: list[bytes] = []
     clock_us = NO_CLOCK
     reports: dict[int, int] = {}

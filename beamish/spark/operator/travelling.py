@@ -1,8 +1,8 @@
 """Stateful processors that Spark can unpickle where beamish is not installed.
 
-With the first batch of a query Spark starts a Python on the driver's machine that has the processor declare its state, without the files
-of ``--py-files`` and ``addPyFile`` that its workers have (docs/spark-notes.md#shipped-files). There a stand-in declares it, which also
-spares that Python the import of beamish.
+In the first batch of a query Spark starts a Python process on the driver's machine in which the processor declares its state,
+without the files of ``--py-files`` and ``addPyFile`` (docs/spark-notes.md#shipped-files). There a stand-in declares it, which
+also avoids importing beamish.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _serializer: Any = CloudPickleSerializer  # it has no types
 
 
 class Travelling(StatefulProcessor):
-    """A processor that is unpickled as itself in workers, and as a stand-in where its state is declared or its modules are missing."""
+    """A processor that is unpickled as itself in workers, and as a stand-in for declaring state or if its modules are missing."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _loader(), (_serializer().dumps((type(self), self.__dict__)), STATE)
 
 
 def _loader() -> Callable[[bytes, tuple[Any, ...]], StatefulProcessor]:
-    """A function that unpickles a processor; a nested one, so that cloudpickle sends its code and not its name."""
+    """A function that unpickles a processor; nested, so that cloudpickle sends its code and not its name."""
 
     def load(pickled: bytes, state: tuple[Any, ...]) -> StatefulProcessor:
         import sys
@@ -49,7 +49,7 @@ def _loader() -> Callable[[bytes, tuple[Any, ...]], StatefulProcessor]:
         ):
             return StandIn()
         try:
-            kind, attributes = _serializer().loads(pickled)  # as Spark has just unpickled what it is in
+            kind, attributes = _serializer().loads(pickled)  # cloudpickle was just used to unpickle it
         except ImportError as error:
             return StandIn(error)
         processor: StatefulProcessor = kind.__new__(kind)

@@ -1,4 +1,4 @@
-"""Where the watermarks of a shard's inputs come from: the query's own, or reports of tasks."""
+"""Sources of a shard's input watermarks: the query's watermark, or reports of tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beamish.spark.runtime.millis import watermark_us
 
 
 class WatermarkSource(Protocol):
-    """Gives the watermark of each input for a step."""
+    """Returns the watermark of each input for a step."""
 
     def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
         """The watermark of each input, in microseconds.
@@ -21,17 +21,17 @@ class WatermarkSource(Protocol):
         Args:
             store: the shard's.
             query_ms: Spark's watermark, in milliseconds.
-            reports: what came in this batch: by number of the input, in microseconds.
+            reports: those of this batch: by input number, in microseconds.
         """
         ...
 
 
 @attrs.frozen
 class FromQuery:
-    """Spark's watermark, which is the least of all ``withWatermark`` of the query.
+    """Spark's watermark, the least of all ``withWatermark`` of the query.
 
     Attributes:
-        followed: for each input whether it follows that; one that follows the clock does not.
+        followed: for each input whether it follows it, and not the clock.
     """
 
     followed: tuple[bool, ...]
@@ -42,12 +42,11 @@ class FromQuery:
 
 @attrs.frozen
 class FromReports:
-    """Each input's own watermark, where one number for the query is not enough.
+    """Each input's own watermark, if one number for the query is not enough.
 
-    What tasks report of a source's rows counts from the next batch on, as Spark's own watermark does, so that the rows
-    of a batch are judged by the batches before it. A stage's report of its watermark counts at once: its panes of this
-    batch come in before it. Every shard gets every report and keeps those that count from the next batch on in its state,
-    so that all come to the same watermark, also after a restart.
+    Reports of a source's rows apply from the next batch on, like Spark's own watermark. A stage's report of its watermark applies
+    at once: its panes of this batch precede it. Every shard receives every report and stores those for the next batch in its
+    state, so that all have the same watermark, also after a restart.
 
     Attributes:
         stages: for each input whether it is a stage.

@@ -1,1 +1,1 @@
-"""A DataFrame's rows on their way to the operator: columns, types, watermark, payloads."""
+"""From a DataFrame's rows to the operator: columns, types, watermark, payloads."""

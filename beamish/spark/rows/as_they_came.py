@@ -1,4 +1,4 @@
-"""The output of a stage that gives rows as they came, without a pane's columns."""
+"""The output of a stage that forwards rows, without pane columns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from beamish.spark.rows.own_watermarks import OF_PANES
 
 
 def as_they_came(flow: BoundFlow, panes: DataFrame, *, marked: bool) -> DataFrame:
-    """The rows of a stage that gives rows, with their own columns and ``dropped``; of other stages the panes themselves.
+    """The rows of a stage that forwards rows, with their own columns and ``dropped``; for other stages the panes.
 
     Args:
-        flow: that gave the panes.
-        panes: what it gave.
-        marked: whether their timestamp has the mark by which Spark's own operators know it; then the event time gets it.
+        flow: of the panes.
+        panes: its output.
+        marked: whether their timestamp has Spark's watermark mark, which is then set on the event time.
     """
     takes = flow.operator.takes
     names = flow.stage.names_of_rows(takes)

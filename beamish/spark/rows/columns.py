@@ -1,4 +1,4 @@
-"""The DataFrame's columns as the pipeline names them, checked."""
+"""The DataFrame's columns under the pipeline's names, checked."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from beamish.spark.rows.types import arrow_type
 
 @attrs.frozen
 class NamedRows:
-    """A DataFrame and a source that names its columns.
+    """A DataFrame, and its source with names only.
 
     Attributes:
-        df: the rows; has a column for every expression of the source.
+        df: the rows, with a column for every expression of the source.
         source: with names only.
-        schema: the columns' Arrow types, but for those no pipeline can read.
+        schema: the columns' Arrow types, without unsupported ones.
         marks: the delays of the columns that have had a ``withWatermark``, in milliseconds.
     """
 
@@ -39,28 +39,27 @@ class NamedRows:
 
 
 def column(name: str) -> Column:
-    """The top-level column of that name, dots and all."""
+    """The top-level column of this name, which may have dots."""
     return F.col(quoted(name))
 
 
 def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_rows: bool) -> NamedRows:
-    """Give the source's Column expressions names, and check the columns that are read.
+    """Name the source's Column expressions, and check the columns that are read.
 
-    A column that is asked for in another spelling, of upper and lower case, is renamed to that, unless Spark tells them apart.
+    A column requested in another case is renamed, unless Spark is case-sensitive.
 
     Args:
-        source: what its pipeline says.
+        source: as declared by the pipeline.
         given: its rows.
-        asked: the columns that its stage names beside.
+        asked: further columns that its stage names.
         whole_rows: whether all columns are read.
 
     Raises:
-        PipelineError, ColumnError: a column is missing, twice there, has a name of beamish's own, or is of a type that
-            cannot be used.
+        PipelineError, ColumnError: a column is missing, ambiguous, has a reserved name, or an unsupported type.
     """
     for name in given.columns:
         if is_reserved(name):
-            raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
+            raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename the column")
     given = _spelled(_unfolded(source, given), source, asked)
     given = without_stale_marks(given)
     named: list[str] = []
@@ -84,13 +83,11 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
 
 
 def _unfolded(source: Source, given: Given) -> Given:
-    """The rows of data that rows of a form stand for."""
+    """The data rows of rows with an input form."""
     if source.form is None:
         return given
     if given.told:
-        raise PipelineError(
-            f"{source.form!r} with apply(schema=...): what the changes are must be asked of Spark; leave schema out"
-        )
+        raise PipelineError(f"{source.form!r} with apply(schema=...): changes need Spark calls; leave schema out")
     return Given.asked(unfolded(source.form, given.df))
 
 
@@ -100,7 +97,7 @@ def _with_column(given: Given, name: str, expression: Column) -> Given:
 
 
 def _spelled(given: Given, source: Source, asked: Sequence[str]) -> Given:
-    """The rows with columns called as they are asked for."""
+    """Rename columns to the requested spelling."""
     if given.case_matters:
         return given
     followed = source.watermark.followed_column(None) if source.watermark is not None else None
@@ -109,11 +106,10 @@ def _spelled(given: Given, source: Source, asked: Sequence[str]) -> Given:
 
 
 def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
-    """The name Spark gives an expression; ``other`` where it is not simply a column."""
+    """The name Spark gives an expression; ``other`` if it is not a plain column."""
     if given.told:
         raise ColumnError(
-            f"{expression}: with apply(schema=...) Spark is not asked what an expression is; make it a column before "
-            "(df.withColumn), say it in the schema, and give its name"
+            f"{expression}: with apply(schema=...) expressions are not resolved; add a column first (df.withColumn), declare it in the schema, and give its name"
         )
     name = given.df.select(expression).columns[0]
     if str(expression) == f"Column<'{name}'>" and name in given.columns:
@@ -122,7 +118,7 @@ def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
         return other
     for taken in given.alike(name):
         raise ColumnError(
-            f"key_by({expression}): would be named {name!r}, as the column {taken!r} of the DataFrame is; give it another name "
+            f"key_by({expression}): would be named {name!r}, like the column {taken!r} of the DataFrame; give it another name "
             f"with .alias({name + '_key'!r})"
         )
     return name
@@ -158,7 +154,7 @@ def _schema(given: Given, needed: Collection[str]) -> pa.Schema:
         type_ = arrow_type(field.dataType)
         if type_ is None and field.name in needed:
             raise ColumnError(
-                f"column {field.name!r}: Spark cannot hand a {field.dataType.simpleString()} to Python; cast or drop it"
+                f"column {field.name!r}: Spark cannot pass a {field.dataType.simpleString()} to Python; cast or drop it"
             )
         if type_ is not None:
             fields.append((field.name, type_))
@@ -166,12 +162,12 @@ def _schema(given: Given, needed: Collection[str]) -> pa.Schema:
 
 
 def _check_alone(given: Given, name: str) -> None:
-    """Check that Spark knows which column is meant."""
+    """Check that a name is unambiguous for Spark."""
     alike = given.alike(name)
     if alike.count(name) > 1:
-        raise ColumnError(f"column {name!r} is there twice: rename or drop one of them")
+        raise ColumnError(f"column {name!r} is ambiguous: rename or drop one of them")
     if len(alike) > 1:
         raise ColumnError(
-            f"columns {alike} differ in case only, which Spark does not tell apart (spark.sql.caseSensitive): rename or drop "
+            f"columns {alike} differ in case only, which Spark ignores (spark.sql.caseSensitive): rename or drop "
             "one of them"
         )

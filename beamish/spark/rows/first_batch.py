@@ -1,4 +1,4 @@
-"""The batch that a task is of, and whether it is the first one of a query's run, as far as its worker knows."""
+"""The batch of a task, and whether it is the first one of the run seen by this worker."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Hashable
 from pyspark import TaskContext
 
 _RUN = "spark.jobGroup.id"
-"""The local property in which Spark's streaming queries have the id of their run: it is another after each start."""
+"""The local property with the run id of Spark's streaming queries, which changes with each start."""
 _BATCH = "streaming.sql.batchId"
 
 _first_batches: dict[tuple[str, Hashable], str] = {}
-"""The first batch that this worker has seen of each run, and of each part of it."""
+"""The first batch of each run, and of each part of it, seen by this worker."""
 
 
 def batch_number() -> int:
-    """The number of the batch that the task is of; 0 outside of streaming queries."""
+    """The batch number of the task; 0 outside of streaming queries."""
     context = TaskContext.get()
     return int((context and context.getLocalProperty(_BATCH)) or 0)
 
 
 def in_first_batch(part: Hashable = None) -> bool:
-    """Whether this worker has seen no other batch of the run that its task is of.
+    """Whether this worker has seen no other batch of the task's run.
 
     Args:
-        part: the part of the run that is asked for, such as a stage and partition; None: all of it.
+        part: a part of the run, such as a stage and partition; None: the whole run.
 
-    In the first batch of a run all workers say so, however often their tasks are tried; one that comes to the run later says so once too.
+    In the first batch of a run it is true in all workers, including retried tasks; in a worker that joins later it is true once too.
     """
     context = TaskContext.get()
     run, batch = (None, None) if context is None else map(context.getLocalProperty, (_RUN, _BATCH))

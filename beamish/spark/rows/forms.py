@@ -21,11 +21,11 @@ _IMAGE = PREFIX + "image"
 
 
 def unfolded(form: InputForm | None, df: DataFrame) -> DataFrame:
-    """The rows of data that rows stand for, with ``SIGN``; without a form as they are.
+    """Data rows with ``SIGN``; unchanged without a form.
 
     Raises:
         ColumnError: a column is missing, or of the wrong type.
-        PipelineError: panes of a pipeline whose panes replace each other and are not taken back.
+        PipelineError: panes that replace each other without retractions.
     """
     if isinstance(form, FromPanes):
         return _panes(form, df)
@@ -46,7 +46,7 @@ def _lookup(names: Column, words: Mapping[str, int]) -> Column:
 
 
 def _error(form: FromChangelog, name: str, type_: str = "int") -> Column:
-    """An error in place of a value, for rows whose column of this name says nothing that the format has."""
+    """Raise an error instead of returning a value, for unknown values of this column."""
     before, is_shown, after = form.wrong(name, "").partition("''")
     shown = F.coalesce(F.col(name).cast("string"), F.lit("null")) if is_shown else F.lit("")
     return F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast(type_)
@@ -88,9 +88,7 @@ def _panes(form: FromPanes, df: DataFrame) -> DataFrame:
     known = Ledger.read(df.schema["pane"].metadata)
     if known is not None and known.follows is Follows.REPLACING:
         raise PipelineError(
-            "from_panes() of panes of a pipeline that is accumulating: each holds all rows so far and none is taken back, so totals "
-            "over them would count rows again; store those of one that says .accumulating_and_retracting(), or take what holds of a batch "
-            "of them: bm.live(df)"
+            "from_panes() of panes of a pipeline that is accumulating: each has all rows so far and none is retracted, so totals over them would count rows again; store those of an .accumulating_and_retracting() pipeline, or use the live panes of a batch: bm.live(df)"
         )
     sign = F.when(F.col("pane.kind") == "RETRACTION", -1).otherwise(1).cast("tinyint")
     bounds = {"window": [F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")]}

@@ -1,7 +1,7 @@
-"""The rows of a source as they are given: what Spark says of them, or what the user does.
+"""Source schemas, read from Spark or declared by the user.
 
-Inside a query function of a declarative pipeline Spark answers nothing about a DataFrame and takes no command. There the user
-says schema, number of shards, and whether it is a stream.
+In a query function of a declarative pipeline Spark allows no calls. There the user declares schema, number of shards, and whether
+it is a stream.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Given:
         df: the rows.
         schema: their columns.
         streaming: whether they are a stream.
-        case_matters: whether names that differ in case only are different.
-        told: whether all this was told, so that Spark must not be asked.
+        case_matters: whether names are case-sensitive.
+        told: whether all this was declared, so that no Spark call may be made.
     """
 
     df: DataFrame
@@ -38,12 +38,12 @@ class Given:
 
     @classmethod
     def asked(cls, df: DataFrame) -> Given:
-        """What Spark says of them."""
+        """Read from Spark."""
         case_matters = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
         return cls(df, df.schema, df.isStreaming, case_matters)
 
     def renamed(self, names: Mapping[str, str]) -> Given:
-        """The same rows, some columns called otherwise: the new name by the old one."""
+        """The same rows with renamed columns: the new name by the old one."""
         if not names:
             return self
         fields = [
@@ -54,11 +54,11 @@ class Given:
 
     @property
     def columns(self) -> list[str]:
-        """Their names."""
+        """The column names."""
         return self.schema.names
 
     def alike(self, name: str) -> list[str]:
-        """The columns that Spark takes for the one of this name."""
+        """The columns that Spark resolves this name to."""
         if self.case_matters:
             return [other for other in self.columns if other == name]
         return [other for other in self.columns if other.lower() == name.lower()]
@@ -66,7 +66,7 @@ class Given:
 
 @attrs.frozen
 class Told:
-    """What the user says of the rows, in the place of Spark.
+    """Declared schemas, in place of Spark calls.
 
     Attributes:
         schemas: the columns of each source, by its name.
@@ -78,32 +78,33 @@ class Told:
 
     @classmethod
     def read(cls, schema: Any, shards: Any, streaming: Any) -> Told | None:
-        """Read what was said; None: nothing, so Spark is asked.
+        """Read the declaration; None: nothing declared, so Spark is called.
 
         Raises:
-            OptionError: only some of it was said, or a schema cannot be read.
+            OptionError: it is incomplete, or a schema is invalid.
         """
         if schema is None:
             if streaming is not None:
-                raise OptionError(f"apply(streaming={streaming!r}): without schema=... Spark is asked; leave it out")
+                raise OptionError(
+                    f"apply(streaming={streaming!r}): without schema=... it is read from Spark; leave it out"
+                )
             return None
         if not isinstance(streaming, bool) or shards is None:
             raise OptionError(
-                f"apply(schema=..., shards={shards!r}, streaming={streaming!r}): where Spark is not asked, all three must be said, "
-                "such as apply(df, schema='ts timestamp, team string', shards=8, streaming=True)"
+                f"apply(schema=..., shards={shards!r}, streaming={streaming!r}): without Spark calls all three are required, such as apply(df, schema='ts timestamp, team string', shards=8, streaming=True)"
             )
         named = schema if isinstance(schema, Mapping) else {None: schema}
         return cls({name: _read(one) for name, one in named.items()}, streaming)
 
     def of(self, name: str | None, df: DataFrame) -> Given:
-        """What was said of a source.
+        """The declaration for a source.
 
         Raises:
-            OptionError: nothing was.
+            OptionError: it is missing.
         """
         if name not in self.schemas:
             raise OptionError(
-                f"apply(schema=...): nothing is said of the input {name!r}; give each its own: schema={{{name!r}: 'ts timestamp, "
+                f"apply(schema=...): the schema of input {name!r} is missing; give each its own: schema={{{name!r}: 'ts timestamp, "
                 "...', ...}"
             )
         return Given(df, self.schemas[name], self.streaming, case_matters=False, told=True)

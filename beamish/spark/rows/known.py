@@ -1,7 +1,7 @@
-"""Columns that are known here, said to Spark Connect.
+"""Known schemas for Spark Connect.
 
-To call Python over a DataFrame's rows, Spark Connect's client must know its columns, and asks the server for them: a round trip
-for each step of a plan, which within the query functions of declarative pipelines is refused.
+To call Python over a DataFrame's rows, Spark Connect's client needs its columns, and requests them from the server: a round trip
+for each step of a plan, which is rejected within the query functions of declarative pipelines.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pyspark.sql import types as t
 
 
 def known(df: DataFrame, schema: t.StructType) -> DataFrame:
-    """The DataFrame, which has these columns.
+    """The DataFrame with its schema cached.
 
     Args:
         df: the rows.
         schema: their columns, as they are.
     """
     connect: Any = df
-    if hasattr(connect, "_cached_schema"):  # where the client keeps what it asked for
+    if hasattr(connect, "_cached_schema"):  # where the client caches the schema
         connect._cached_schema = schema  # noqa: SLF001
     return df

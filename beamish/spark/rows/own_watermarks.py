@@ -1,8 +1,8 @@
-"""Marks of Spark's own ``withWatermark`` on the columns of a DataFrame.
+"""The user's own ``withWatermark`` on columns of a DataFrame.
 
-A query has one watermark, and Spark takes no ``withWatermark`` over rows that have had one ("Redefining watermark is
-disallowed"; docs/spark-notes.md#one-watermark). So where the column that a policy follows has the mark that the policy
-would give it, the query's watermark is taken as it is; any other mark is refused.
+A query has one watermark, and Spark rejects a second ``withWatermark`` ("Redefining watermark is
+disallowed"; docs/spark-notes.md#one-watermark). So if the column that a policy follows has an equivalent mark, the query's
+watermark is used as it is; any other mark is rejected.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from beamish.spark.rows.given import Given
 from beamish.watermarks import Watermark
 
 MARK = "spark.watermarkDelayMs"
-"""The metadata of a column that Spark's watermark follows: its delay, in milliseconds."""
+"""The metadata of a column with a watermark: its delay, in milliseconds."""
 
 
 _PANES = "beamish.panes"
 OF_PANES = {MARK: 0, _PANES: True}
-"""The mark of the ``timestamp`` of panes, by which Spark's own operators know the event time; and that it is of panes."""
+"""The mark of the ``timestamp`` of panes, which identifies the event time for Spark's own operators; and that it belongs to panes."""
 
 _UNMARKED = {"beamish.unmarked": True}
-"""In place of marks that were all there was: Spark 4.0 leaves a column's metadata as they are where it is to have none."""
+"""Replaces metadata that consisted of marks only: Spark 4.0 cannot remove a column's metadata."""
 
 
 def marks_of(given: Given) -> dict[str, int]:
-    """The delays of the columns that have had a ``withWatermark``, in milliseconds."""
+    """The delays of the columns with a ``withWatermark``, in milliseconds."""
     return {field.name: int(field.metadata[MARK]) for field in given.schema if MARK in field.metadata}
 
 
 def without_stale_marks(given: Given) -> Given:
-    """The rows without marks of another query: files keep them, but the watermark that they tell of is not in this one."""
+    """The rows without marks of another query: files keep them, but their watermark is not in this query."""
     marks, df = marks_of(given), given.df
     if not marks or not given.streaming or _has_watermark(df):
         return given
@@ -47,18 +47,18 @@ def without_stale_marks(given: Given) -> Given:
 
 
 def _has_watermark(df: DataFrame) -> bool:
-    """Whether there is a ``withWatermark`` in what the rows come of, as Spark's explain shows it."""
+    """Whether the plan of the rows has a ``withWatermark``, by Spark's explain."""
     with redirect_stdout(io.StringIO()) as text:
         df.explain(extended=True)
     return "EventTimeWatermark" in text.getvalue()
 
 
 def check_marks(given: Given, policy: Watermark, followed: str | None) -> None:
-    """Check that a query over these rows can have the watermark that a policy says.
+    """Check that a query over these rows can have a policy's watermark.
 
     Args:
         given: the rows.
-        policy: how the watermark follows them.
+        policy: the watermark policy.
         followed: the column that it follows; None: it follows the clock.
 
     Raises:
@@ -69,25 +69,21 @@ def check_marks(given: Given, policy: Watermark, followed: str | None) -> None:
         return
     if any(_PANES in field.metadata for field in given.schema):
         raise PipelineError(
-            f"event_time({followed!r}) on a stream of another pipeline's panes: they come when the watermark has passed them, so all "
-            "would be late; say first.then(second).apply(df), or write the panes to a table and read it in a query of its own"
+            f"event_time({followed!r}) on a stream of another pipeline's panes: they are emitted when the watermark has passed them, so all would be late; use first.then(second).apply(df), or write the panes to a table and read it in a query of its own"
         )
     if followed not in marks:
         (name, *_) = marks
         raise PipelineError(
-            f"column {name!r} has a withWatermark of its own, and the pipeline's watermark follows {followed!r}: Spark takes one a "
-            f"query (it would say: Redefining watermark is disallowed); take it out, or put it on {followed!r}: "
+            f"column {name!r} has a withWatermark of its own, and the pipeline's watermark follows {followed!r}: Spark allows one per query (Redefining watermark is disallowed); remove it, or put it on {followed!r}: "
             f"df.withWatermark({followed!r}, ...)"
         )
     if policy.max_future is not None:
         raise PipelineError(
-            f"event_time({followed!r}): the column has a withWatermark of its own, which knows no max_future; leave one of the two "
-            "out"
+            f"event_time({followed!r}): the column has a withWatermark of its own, which has no max_future; leave one of the two out"
         )
     delay_us = marks[followed] * 1000
     if delay_us != policy.delay.us:
         raise PipelineError(
-            f"event_time({followed!r}): the column has a withWatermark of its own, {str(Duration(delay_us))!r}, and the pipeline "
-            f"says {str(policy.delay)!r}; a query has one watermark: take it out, or say the same in both: "
+            f"event_time({followed!r}): the column has a withWatermark of its own, {str(Duration(delay_us))!r}, and the pipeline has {str(policy.delay)!r}; a query has one watermark: remove it, or use the same delay in both: "
             f"df.withWatermark({followed!r}, {str(policy.delay)!r})"
         )

@@ -1,7 +1,7 @@
-"""Rows to payloads, in the tasks that read them: one or a few payloads of Arrow bytes per task and shard.
+"""Packing rows into payloads, in the tasks that read them: one or a few payloads of Arrow bytes per task and shard.
 
-Beside payloads travel *reports*: how far a task's rows take the watermark of an input, or how far the stage below has
-come. Each shard gets each report. And *calls*, which only have Spark call a shard in this batch.
+Tasks also send *reports*: the watermark of an input by a task's rows, or of the upstream stage; every shard receives every
+report. And *calls*, which only make Spark call a shard in this batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PACKED = pa.schema(
         ("report_us", pa.int64()),
     ]
 )
-"""What the operator takes: payloads; heartbeats, whose clock is not NO_CLOCK; reports, whose input is not NO_INPUT."""
+"""The operator's input: payloads; heartbeats, whose clock is not NO_CLOCK; reports, whose input is not NO_INPUT."""
 NO_CLOCK = -1
 NO_INPUT = -1
 
@@ -45,15 +45,15 @@ Packer = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 _PIECE_ROWS = 2**17
 _PIECE_BYTES = 64 * 2**20
-"""Rows are packed so many at once, while Spark reads the next ones."""
+"""Rows are packed in chunks of this size, while Spark reads the next ones."""
 _SENT_BYTES = 2**20
-"""Payloads go on when they are so large together."""
+"""Payloads are sent when they reach this total size."""
 
 
 def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
-    """The columns that ``source_packer`` takes: those that the operator reads, the event time, and IS_ROW and REPORT.
+    """The columns read by ``source_packer``: those that the operator reads, the event time, and IS_ROW and REPORT.
 
-    Those read are called by their numbers: ``mapInArrow`` does not find columns with a dot in their names.
+    Columns are named by number: ``mapInArrow`` does not support dots in names.
     """
     types = operator.takes[number].schema
     assert types is not None  # noqa: S101 - it is bound
@@ -75,13 +75,12 @@ def source_packer(
     The rows have the columns of ``select_read``.
 
     Args:
-        operator: of the stage that takes them.
+        operator: of the consuming stage.
         number: the number of the input.
-        calls: the ids of the shards that each task with rows calls. In a stream the first one, which is then in every batch
-            with rows, so that the shard count of a checkpoint is checked before anything is written
-            (``operator/notes.py``); all, where what was reported in earlier batches must reach all at once.
-        first_calls: those that it calls in the first batch of a query's run: all that wait for a timer, since a pipeline that
-            changed may have it due earlier.
+        calls: the ids of the shards that each task with rows calls. In a stream the first one, so that it is in every batch with
+            rows, and the shard count of a checkpoint is checked before anything is written (``operator/notes.py``); all, if
+            earlier reports must reach all shards at once.
+        first_calls: those to call in the first batch of a run: all with timers, since a changed pipeline may be due earlier.
     """
     schema = operator.takes[number].schema
     assert schema is not None  # noqa: S101 - it is bound
@@ -104,13 +103,13 @@ def source_packer(
 def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packer) -> Packer:
     """A function for ``mapInArrow`` that packs the panes of a stage.
 
-    In a stream one task, whether it has panes or none, calls all shards, so that each sees every batch.
+    In a stream one task, even without panes, calls all shards, so that each sees every batch.
 
     Args:
-        operator: of the stage that takes them.
+        operator: of the consuming stage.
         number: the number of the input.
         streaming: whether it is a stream.
-        read: gives panes from what comes: from bytes, or as they are.
+        read: decodes panes from bytes, or passes them unchanged.
     """
     ids = shard_ids(operator.shards)
 
@@ -129,11 +128,11 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
 
 @attrs.define
 class _Seen:
-    """What a task has read so far.
+    """The input of a task so far.
 
     Attributes:
-        rows: how many.
-        reports: how far they, or the stage below, say that the watermark of the input goes.
+        rows: number of rows.
+        reports: the watermark of the input, by the rows or the upstream stage.
     """
 
     rows: int = 0
@@ -188,7 +187,7 @@ def _table(batches: list[pa.RecordBatch], carried: pa.Schema) -> pa.Table:
 
 
 def _packed(ids: Sequence[int], packed: Iterable[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-    """Payloads for the shards of some numbers, several at once."""
+    """Payloads for shards by number, several at once."""
     held: list[tuple[int, bytes | None]] = []
     size = 0
     for shard, payload in packed:

@@ -1,11 +1,10 @@
-"""Shard ids: numbers that Spark spreads evenly over its partitions.
+"""Shard ids: numbers that Spark distributes evenly over its partitions.
 
-Spark puts a group into partition ``hash(id) mod partitions``; small consecutive numbers spread badly. So the ids of
+Spark assigns a group to partition ``hash(id) mod partitions``; small consecutive numbers are distributed badly. So the ids of
 n shards are the smallest numbers, from 0 on, whose hashes differ modulo n. Then
 
-1. the ids depend on n alone, not on the session, so that a checkpoint finds its shards again;
-2. every partition gets the same number of shards wherever the number of partitions divides n;
-3. the first id is always 0.
+1. the ids depend on n only, not on the session, so they are stable for a checkpoint; 2. every partition has the same number of
+shards if the number of partitions divides n; 3. the first id is always 0.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def shard_ids(shards: int) -> tuple[int, ...]:
 
 
 def partition_of(shard: int, partitions: int) -> int:
-    """The partition that Spark puts a shard into, by its id (of Spark 4.0 one of numpy, whose 32 bits are too few for the hash)."""
+    """The partition of a shard id (Spark 4.0 passes a numpy int, whose 32 bits are too few for the hash)."""
     return spark_hash(int(shard)) % partitions
 
 

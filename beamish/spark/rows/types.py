@@ -1,4 +1,4 @@
-"""Spark's types in Arrow's words and back.
+"""Spark types to Arrow types and back.
 
 Timestamps are microseconds in UTC on both sides, whatever the session's time zone.
 """
@@ -35,7 +35,7 @@ _SIMPLE: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
 
 
 def arrow_type(type_: t.DataType) -> pa.DataType | None:
-    """The Arrow type of a Spark type; None if a column of it cannot leave the JVM."""
+    """The Arrow type of a Spark type; None if Spark cannot pass it to Python."""
     if isinstance(type_, t.DecimalType):
         return pa.decimal128(type_.precision, type_.scale)
     if isinstance(type_, t.ArrayType):
@@ -56,7 +56,7 @@ def spark_type(type_: pa.DataType) -> t.DataType:
     """The Spark type of an Arrow type.
 
     Raises:
-        ColumnError: Spark has none.
+        ColumnError: Spark has no such type.
     """
     if pa.types.is_decimal(type_):
         return t.DecimalType(type_.precision, type_.scale)
@@ -75,10 +75,10 @@ def spark_type(type_: pa.DataType) -> t.DataType:
 
 
 def pane_schema(gives: Relation, timestamp: Mapping[str, Any] = MappingProxyType({})) -> t.StructType:
-    """The Spark schema of what a stage gives; what is known of it as changes goes with the column ``pane``.
+    """The Spark schema of a stage's output; its relational meaning is metadata of the column ``pane``.
 
     Args:
-        gives: what it gives.
+        gives: the output.
         timestamp: the metadata of the column ``timestamp``.
     """
     metadata = {"pane": Ledger.of(gives).metadata, "timestamp": dict(timestamp)}
@@ -87,5 +87,5 @@ def pane_schema(gives: Relation, timestamp: Mapping[str, Any] = MappingProxyType
 
 
 def spark_schema(schema: pa.Schema) -> t.StructType:
-    """The Spark schema of an Arrow schema; every column may be null."""
+    """The Spark schema of an Arrow schema; all columns are nullable."""
     return t.StructType([t.StructField(field.name, spark_type(field.type)) for field in schema])

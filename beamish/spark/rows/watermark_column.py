@@ -1,7 +1,6 @@
 """A source's watermark policy as Spark's ``withWatermark``.
 
-Spark follows a column of its own, so that the column of the event times loses no row to Spark's late filter: the
-operator takes event times as numbers, which carry no mark.
+Spark follows a separate column, so that its late filter does not drop rows: the operator reads event times as numbers, which carry no mark.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from beamish.watermarks import Punctuated, Watermark
 
 @attrs.frozen
 class SourceRows:
-    """The rows of a source on their way to be packed.
+    """The rows of a source, prepared for packing.
 
     Attributes:
-        df: has the columns of the source, and carries its watermark.
+        df: has the columns of the source, and its watermark.
         event_time_us: the event time, in microseconds.
-        report_us: how far a row takes the watermark of its source, in microseconds; None: rows do not.
-        is_row: false for rows that are there for their watermark only; None: all are rows. (A filter would not do: Spark
-            moves it to before ``withWatermark``.)
+        report_us: the watermark that a row advances its source to, in microseconds; None: rows do not.
+        is_row: false for rows that only carry a watermark; None: all are rows. (A filter would not work: Spark pushes it below
+            ``withWatermark``.)
     """
 
     df: DataFrame
@@ -37,12 +36,12 @@ class SourceRows:
 
 
 def with_watermark(rows: NamedRows) -> SourceRows:
-    """The rows, with the watermark that their policy says they carry."""
+    """Add the watermark of the source's policy."""
     source, df = rows.source, rows.df
     if source.gives_panes:
-        return SourceRows(df, F.unix_micros("timestamp"))  # the query that gave them moves the watermark
+        return SourceRows(df, F.unix_micros("timestamp"))  # the query that writes the panes advances the watermark
     event_time_us = event_time_us_of(source.event_time)
-    if has_no_event_time(source.event_time):  # Spark wants a watermark in the query; this one does not move
+    if has_no_event_time(source.event_time):  # Spark requires a watermark in the query; this one never advances
         never = df.withColumn(WATERMARK, F.timestamp_micros(F.lit(0))).withWatermark(WATERMARK, "0 seconds")
         return SourceRows(never, event_time_us, F.lit(0).cast("long"))
     policy = source.watermark
@@ -50,7 +49,7 @@ def with_watermark(rows: NamedRows) -> SourceRows:
     if policy is None or followed is None or not source.is_waited_for:
         return SourceRows(df, event_time_us)
     delay_ms, rest_us = delay_parts(policy.delay.us)
-    if followed in rows.marks:  # Spark follows it already, by the same delay (own_watermarks.py)
+    if followed in rows.marks:  # already followed by Spark, with the same delay (own_watermarks.py)
         return SourceRows(df, event_time_us, _report_us(_counted(followed, policy), delay_ms))
     time = _counted(followed, policy)
     mark = time if rest_us == 0 else F.timestamp_micros(F.unix_micros(time) - F.lit(rest_us))
@@ -59,7 +58,7 @@ def with_watermark(rows: NamedRows) -> SourceRows:
 
 
 def _counted(followed: str, policy: Watermark) -> Column:
-    """The times that move the watermark, all of which leave room for a delay in 64 bits; null where one does not."""
+    """The times that move the watermark, clipped so that a delay fits into 64 bits; null if missing."""
     time = column(followed)
     counts = time >= F.timestamp_micros(F.lit(EARLIEST_US)) if isinstance(policy, Punctuated) else is_in_range(time)
     if policy.max_future is not None:
@@ -72,15 +71,15 @@ def _report_us(time: Column, delay_ms: int) -> Column:
 
 
 def event_time_us_of(name: str) -> Column:
-    """The event time of rows in microseconds, of the column of this name; null of rows that have none."""
+    """The event time of rows in microseconds, from the column of this name; null for rows without."""
     return F.lit(None).cast("long") if has_no_event_time(name) else F.unix_micros(column(name))
 
 
 def is_in_range(time: Column) -> Column:
-    """Whether rows have an event time, of the years 1 to 9999."""
+    """Whether rows have a supported event time, of the years 1 to 9999."""
     return time.between(*(F.timestamp_micros(F.lit(us)) for us in (EARLIEST_US, LATEST_US)))
 
 
 def _not_future(time: Column, max_future: Duration) -> Column:
-    """Whether a row's time is not later than the batch's clock by more than this; a batch run again has the same clock."""
+    """Whether a row's time is at most this much later than the batch's clock, which is stable when a batch is replayed."""
     return F.unix_micros(time) <= F.unix_micros(F.current_timestamp()) + F.lit(max_future.us)

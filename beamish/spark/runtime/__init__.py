@@ -1,1 +1,1 @@
-"""What a session and Spark's Python workers must have, and how they behave."""
+"""Requirements and settings of a session and Spark's Python workers."""

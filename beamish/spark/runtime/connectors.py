@@ -1,4 +1,4 @@
-"""Connectors of Spark's that sinks need: jars, which pip does not install. Under Spark Connect the server has them or not."""
+"""Spark connectors for sinks: jars, which pip does not install. With Spark Connect they are on the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGES = {
 
 
 def check_connector(spark: SparkSession, source: str, call: str) -> None:
-    """Check that Spark has a connector; connects to nothing.
+    """Check that Spark has a connector, without connecting.
 
     Raises:
         SparkSetupError: it does not.
@@ -34,10 +34,10 @@ def check_connector(spark: SparkSession, source: str, call: str) -> None:
 
 @contextmanager
 def connector_errors(spark: SparkSession, call: str) -> Iterator[None]:
-    """Report a connector that Spark does not have.
+    """Report a missing connector.
 
     Raises:
-        SinkError: there is none.
+        SinkError: the connector is missing.
     """
     try:
         yield

@@ -1,9 +1,9 @@
-"""Spark's milliseconds and the engine's microseconds: the one module where they meet.
+"""Conversion between Spark's milliseconds and the engine's microseconds; the only such module.
 
-Spark's watermark is a number of milliseconds, 0 where there is none, rounded *down* from the microseconds it follows:
-it never claims more than is true. A timer's milliseconds are rounded *up*: it fires in the first batch whose
-watermark is at or past it, so that for every watermark W and every due time D, in microseconds,
-``W <= watermark`` and ``watermark >= timer_ms(D)`` together mean that the engine's watermark has reached D.
+Spark's watermark is a number of milliseconds, 0 if undefined, rounded *down* from the microseconds it follows: it is never too
+late. A timer's milliseconds are rounded *up*: it fires in the first batch whose watermark is at or past it, so that for every
+watermark W and every due time D, in microseconds, ``W <= watermark`` and ``watermark >= timer_ms(D)`` together mean that the
+engine's watermark has reached D.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from beamish.instants import END_OF_TIME_US
 
 END_OF_TIME_MS = 2**62 // 1000
-"""What stands for the end of time in Spark's watermark: the year 148,108, which no row of a real stream reaches."""
+"""The end of time as Spark's watermark: the year 148,108, which no row of a real stream reaches."""
 
 
 def watermark_us(spark_ms: int) -> int | None:
-    """The engine's watermark for Spark's; None where Spark has none yet (at or below 0)."""
+    """The engine's watermark for Spark's; None if Spark has none yet (at or below 0)."""
     if spark_ms <= 0:
         return None
     return END_OF_TIME_US if spark_ms >= END_OF_TIME_MS else spark_ms * 1000
@@ -27,12 +27,12 @@ def timer_ms(due_us: int) -> int:
 
 
 def delay_parts(delay_us: int) -> tuple[int, int]:
-    """A delay as whole milliseconds, which ``withWatermark`` takes, and the microseconds that are left."""
+    """A delay as whole milliseconds, for ``withWatermark``, and the remaining microseconds."""
     return divmod(delay_us, 1000)
 
 
 def watermark_row_us(us: int) -> int:
-    """What a row must carry, in microseconds, for the watermark to become ``us`` (whole milliseconds or the end of time)."""
+    """The time of a row, in microseconds, that makes the watermark ``us`` (whole milliseconds or the end of time)."""
     return END_OF_TIME_MS * 1000 if us == END_OF_TIME_US else us
 
 

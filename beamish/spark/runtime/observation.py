@@ -1,8 +1,8 @@
-"""What a query counts, as one of Spark's observations.
+"""Query metrics as a Spark observation.
 
-A shard's step says what it counted in a row of its own, beside the bytes of its panes and not among the panes: nothing has to
-be filtered out of them. The observation adds these rows up, a few per batch; then the column goes. A query that is not
-observed has neither the column nor the observation.
+A shard's step emits its metrics in a row of its own, beside the bytes of its panes, so panes need no filter. The observation
+aggregates these rows, a few per batch; then the column is dropped. An unobserved query has neither the column nor the
+observation.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from beamish.contract.counts import (
 from beamish.errors import ColumnError, OptionError
 
 _REBUILD = "_beamish_observed"
-"""An attribute of a DataFrame that a pipeline gave: makes the same one, observed, of the name of the observation."""
+"""An attribute of a pipeline's DataFrame: a function that recreates it with an observation of a given name."""
 _COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in ("shard", *COUNTED, *GREATEST, *LEAST)])
 
 
 def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> DataFrame:
-    """Note how to make a DataFrame of panes again, observed.
+    """Store how to recreate a DataFrame of panes with an observation.
 
     Args:
-        panes: what a pipeline gives.
-        observed: makes the same with an observation of a name.
+        panes: a pipeline's output.
+        observed: recreates it with an observation of a given name.
     """
     setattr(panes, _REBUILD, observed)
     return panes
@@ -51,7 +51,7 @@ def observe(panes: DataFrame, name: Any) -> DataFrame:
         return rebuild(name)  # type: ignore[no-any-return]
     if "pane" not in panes.columns:
         raise ColumnError(
-            "observe(df): there is no column 'pane', so these are no panes; give it what pipeline.apply gave"
+            "observe(df): there is no column 'pane', so these are not panes; pass the output of pipeline.apply"
         )
     kind, timing = F.col("pane.kind"), F.col("pane.timing")
     counts = {column: F.count_if((kind == "PANE") & (timing == of)) for of, column in PANES.items()}
@@ -65,7 +65,7 @@ def observe(panes: DataFrame, name: Any) -> DataFrame:
 
 
 def with_observation(operated: DataFrame, name: str) -> DataFrame:
-    """The panes' bytes, observed; ``operated`` has what was counted beside them."""
+    """The panes' bytes, observed; ``operated`` also has the metrics."""
     count = F.from_json("counts", _COUNTS)
     added = dict.fromkeys(COUNTED, F.sum) | dict.fromkeys(GREATEST, F.max) | dict.fromkeys(LEAST, F.min)
     of_shard = F.when(F.col("counts").isNotNull(), F.struct(*(F.col(f"counts.{column}") for column in BY_SHARD)))

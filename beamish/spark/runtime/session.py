@@ -1,4 +1,4 @@
-"""What the session and the installed packages must bring, checked before a query is built."""
+"""Requirements on the session and the installed packages, checked before a query is built."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from beamish.spark.runtime.workers import check_workers
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _ON_ONE_MACHINE = 8
-"""Shuffle partitions that keep the cores of one machine busy, and may grow with it."""
+"""Shuffle partitions that use the cores of one machine."""
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def check_session(spark: SparkSession) -> None:
-    """Check the version of Spark: under Spark Connect the server's, which need not be pyspark's.
+    """Check the version of Spark; with Spark Connect the server's, which may differ from pyspark's.
 
     Raises:
-        SparkSetupError: it is older than 4.0.
+        SparkSetupError: Spark is older than 4.0.
     """
     if as_version(spark.version) < OLDEST:
         raise SparkSetupError(
@@ -36,16 +36,16 @@ def check_session(spark: SparkSession) -> None:
 
 
 def check_streaming(spark: SparkSession) -> None:
-    """Check what a streaming query needs of the session.
+    """Check the session's settings for a streaming query.
 
     Raises:
-        SparkSetupError: the state store is not RocksDB, or the workers' Python is not one that can run it.
+        SparkSetupError: the state store is not RocksDB, or the workers' Python is unsuitable.
     """
     provider = spark.conf.get(_PROVIDER, "")
     if "RocksDB" not in (provider or ""):
         said = repr(provider) if provider else "not set, so it is Spark's HDFSBackedStateStoreProvider"
         raise SparkSetupError(
-            f"{_PROVIDER} is {said}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
+            f"{_PROVIDER} is {said}: transformWithStateInPandas works on RocksDB only. Before the query starts, set\n"
             f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
     check_workers(spark)
@@ -55,7 +55,7 @@ def reading_session(remote: str | None) -> SparkSession:
     """A session that reads checkpoints: a quiet one of this process, or that of a Connect server.
 
     Raises:
-        SparkSetupError: there is none, for lack of a package, of Java or of the server.
+        SparkSetupError: no session: a package, Java or the server is missing.
     """
     try:
         return _local_session() if remote is None else SparkSession.builder.remote(remote).getOrCreate()
@@ -81,11 +81,11 @@ def _local_session() -> SparkSession:
 
 
 def shard_count(spark: SparkSession, asked: int | None) -> int:
-    """The number of shards asked for, or one per shuffle partition.
+    """The given number of shards, or one per shuffle partition.
 
     Raises:
         OptionError: it is not a whole number from 1 to 100,000.
-        SparkSetupError: it is not asked for, and the number of shuffle partitions is none.
+        SparkSetupError: it is not given, and the number of shuffle partitions is not a number.
     """
     if asked is not None and (type(asked) is not int or asked < 1):
         raise OptionError(
@@ -97,8 +97,7 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
     said = str(spark.conf.get(_PARTITIONS))
     if not said.isdecimal():
         raise SparkSetupError(
-            f"{_PARTITIONS} is {said!r}, as some platforms have it: state is cut into parts for good, so say how many, the number of "
-            "cores that the query is to grow to: apply(df, shards=8), or\n"
+            f"{_PARTITIONS} is {said!r}, as on some platforms: the number of shards is fixed for a checkpoint, so give it, the number of cores that the query will grow to: apply(df, shards=8), or\n"
             f'    spark.conf.set("{_PARTITIONS}", 8)'
         )
     check_shards(f"{_PARTITIONS}={said}", int(said))
@@ -106,35 +105,30 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
 
 
 def settle_partitions(spark: SparkSession) -> None:
-    """Where nobody has said the number of shuffle partitions, on which state is spread for good: 200 is for batches.
+    """Handle an unset number of shuffle partitions, which fixes the number of state partitions: the default of 200 suits batches.
 
-    On a machine of one's own (``local[...]``) it is set, and that is said; on a cluster it is said what it costs.
+    On a single machine (``local[...]``) set it and log that; on a cluster warn of the cost.
     """
     if _PARTITIONS in spark.conf.getAll:
         return
-    cost = (
-        "each batch of the query starts so many tasks, each with a Python, however few rows come (some 70 s in place of 2 on two cores), "
-        "and the first run fixes the number with the checkpoint"
-    )
+    cost = "each batch of the query starts this many tasks, each with a Python worker, however few rows arrive (some 70 s instead of 2 on two cores), and the first run fixes the number for the checkpoint"
     if re.match(r"local(\[|$)", str(spark.conf.get("spark.master", ""))):
         spark.conf.set(_PARTITIONS, _ON_ONE_MACHINE)
         warnings.warn(
-            f"{_PARTITIONS} was not set, and Spark's 200 are for batches: {cost}. beamish has set it to {_ON_ONE_MACHINE} for this session. "
-            "Set it before to the number of cores that the query is to grow to:\n"
+            f"{_PARTITIONS} was not set, and Spark's default of 200 suits batches: {cost}. beamish has set it to {_ON_ONE_MACHINE} for this session. To choose it, set it before to the number of cores that the query will grow to:\n"
             f'    spark.conf.set("{_PARTITIONS}", {_ON_ONE_MACHINE})',
             stacklevel=4,
         )
         return
     warnings.warn(
-        f"{_PARTITIONS} was not set, so it is {spark.conf.get(_PARTITIONS)}, which is for batches: {cost}. Set it before, to the number "
-        "of cores that the query is to grow to:\n"
+        f"{_PARTITIONS} was not set, so it is {spark.conf.get(_PARTITIONS)}, which suits batches: {cost}. Set it before, to the number of cores that the query will grow to:\n"
         f'    spark.conf.set("{_PARTITIONS}", 8)',
         stacklevel=4,
     )
 
 
 def check_least_watermark(spark: SparkSession) -> None:
-    """Check that the query's watermark is the least of several.
+    """Check that the query's watermark is the least of several inputs'.
 
     Raises:
         SparkSetupError: it is the greatest.
@@ -142,21 +136,20 @@ def check_least_watermark(spark: SparkSession) -> None:
     policy = spark.conf.get(_POLICY, "min")
     if policy != "min":
         raise SparkSetupError(
-            f"{_POLICY} is {policy!r}: rows of the slower input would be late; before the query starts, say\n"
+            f"{_POLICY} is {policy!r}: rows of the slower input would be late; before the query starts, set\n"
             f'    spark.conf.set("{_POLICY}", "min")'
         )
 
 
 def warn_of_single_batches(spark: SparkSession | None) -> None:
-    """Warn of heartbeats under Trigger.AvailableNow before Spark 4.2; ``spark`` as of ``spark_version``."""
+    """Warn about heartbeats under Trigger.AvailableNow before Spark 4.2; ``spark`` is the result of ``spark_version``."""
     if spark_version(spark) < (4, 2):
         warnings.warn(
-            "this pipeline needs the clock, and before Spark 4.2 its heartbeat source makes Trigger.AvailableNow take all "
-            "there is in a single batch, in which no watermark moves; use processingTime triggers, or Spark 4.2",
+            "this pipeline needs the clock, and before Spark 4.2 its heartbeat source makes Trigger.AvailableNow read everything in a single batch, in which no watermark moves; use processingTime triggers, or Spark 4.2",
             stacklevel=4,
         )
 
 
 def spark_version(spark: SparkSession | None) -> tuple[int, int]:
-    """The major and minor version: under Spark Connect the older one of client and server; None: the client's."""
+    """The major and minor version: with Spark Connect the older one of client and server; None: the client's."""
     return pyspark_version() if spark is None else min(pyspark_version(), as_version(spark.version))

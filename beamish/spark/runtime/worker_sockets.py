@@ -1,11 +1,11 @@
-"""What Spark sends to a worker is acknowledged at once, so that the worker need not wait for what comes after it.
+"""Immediate TCP acknowledgements in workers, which avoid a delay of 40 ms per task.
 
-Over TCP Spark sends a task's function, then its rows. Its kernel holds a small piece back until the one before it is acknowledged (Nagle's
-algorithm); the worker's kernel, once the worker has answered before, waits up to 40 ms with that, for an answer that could carry it. So each
-task began with 40 ms in which nobody did anything (docs/spark-notes.md#acknowledged). A function is unpickled when all of it is there, and
-before any row is read: then the worker has its kernel acknowledge it.
+Over TCP Spark sends a task's function, then its rows. Its kernel delays a small segment until the one before is acknowledged
+(Nagle's algorithm); the worker's kernel delays the acknowledgement by up to 40 ms, to send it with an answer. So each task began
+with 40 idle ms (docs/spark-notes.md#acknowledged). A function is unpickled when it is complete, and before any row is read: then
+the worker requests an immediate acknowledgement.
 
-Over Unix sockets (``spark.python.unix.domain.socket.enabled``), and where the system has no such option, there is nothing to do.
+Over Unix sockets (``spark.python.unix.domain.socket.enabled``), and on systems without such an option, this does nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ACKNOWLEDGE: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux
 
 
 class Acknowledged:
-    """What is pickled with an object of this class is acknowledged where it is unpickled."""
+    """An object that acknowledges received data when it is unpickled."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         acknowledge()
@@ -32,7 +32,7 @@ class Acknowledged:
 
 
 class AcknowledgedFunction(Acknowledged):
-    """Such a function; for ``mapInArrow``."""
+    """A function wrapped in this way; for ``mapInArrow``."""
 
     def __init__(self, function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> None:
         self._function = function
@@ -42,14 +42,14 @@ class AcknowledgedFunction(Acknowledged):
 
 
 def acknowledge() -> None:
-    """Acknowledge what has come over this process's TCP connections."""
+    """Acknowledge data received over this process's TCP connections."""
     if _ACKNOWLEDGE is None or not _FILES.is_dir():
         return
     for number in [int(file.name) for file in _FILES.iterdir()]:
         try:
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 _acknowledge(number, _ACKNOWLEDGE)
-        except OSError:  # of another family, or closed meanwhile
+        except OSError:  # another family, or already closed
             continue
 
 
@@ -58,4 +58,4 @@ def _acknowledge(number: int, option: int) -> None:
     try:
         connection.setsockopt(socket.IPPROTO_TCP, option, 1)
     finally:
-        connection.detach()  # it is not ours to close
+        connection.detach()  # do not close it: it is Spark's

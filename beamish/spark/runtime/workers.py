@@ -1,6 +1,6 @@
-"""The Python that Spark's workers run, tried once per session before a query is built: it must be one that can run it.
+"""Checks of the workers' Python, once per session before a query is built.
 
-Else a query ends in some 200 lines of Java, of which one says what is wrong.
+Otherwise a query fails with some 200 lines of Java, one of which has the cause.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pyspark.sql import functions as F
 from beamish.errors import SparkSetupError
 
 NEEDED = ("attrs", "numpy", "pandas", "pyarrow", "google.protobuf")
-"""What a worker imports, beside beamish."""
+"""Packages that a worker imports, besides beamish."""
 
 _tried: WeakSet[SparkSession] = WeakSet()
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Check that the workers' Python can run a pipeline, by a job of one row; once per session.
+    """Check that the workers' Python can run a pipeline, by a job with one row; once per session.
 
-    Workers that run this very Python, with beamish installed in it, need no job.
+    Workers with the same interpreter, and beamish installed in it, need no job.
 
     Raises:
-        SparkSetupError: it is of another minor version, or lacks a package; the message has the line that mends it.
+        SparkSetupError: another minor version, or a missing package; the message has the fix.
     """
     if spark in _tried:
         return
@@ -63,10 +63,9 @@ def _are_this_python(spark: SparkSession) -> bool:
 
 
 def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
-    """A function that tells of the Python that it runs in.
+    """A function that describes the Python that it runs in.
 
-    It is a function inside another, so that it travels as code: one of a module is looked up there, and beamish may be what
-    is missing.
+    It is nested, so that it is pickled as code: a module's function would be imported, and beamish may be missing.
     """
 
     def tell() -> str:
@@ -93,11 +92,11 @@ def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
 
 
 def what_is_wrong(told: dict[str, Any], *, connect: bool) -> str:
-    """What is wrong with a workers' Python, from what it told, with the fix; empty: nothing.
+    """The problem with a workers' Python, with the fix; empty: none.
 
     Args:
-        told: what ``_teller`` gave.
-        connect: whether the session is one of Spark Connect, whose streaming queries do not see files that were added to it.
+        told: the result of ``_teller``.
+        connect: whether the session is a Spark Connect one, whose streaming queries do not see added files.
     """
     of_workers = f"Spark's workers run {told['python']}"
     if told["missing"]:
@@ -107,27 +106,27 @@ def what_is_wrong(told: dict[str, Any], *, connect: bool) -> str:
         return f"{of_workers}, which has beamish {told['beamish']}; here it is {here}: install one of them in both"
     if connect and told["added"]:
         return (
-            f"{of_workers}, which has beamish by spark.addArtifacts alone, and streaming queries of Spark Connect do not see artifacts; install "
+            f"{of_workers}, which has beamish by spark.addArtifacts only, and streaming queries of Spark Connect do not see artifacts; install "
             "beamish on the server, or start the server with PYTHONPATH=beamish.zip (docs/deployment.md)"
         )
     return ""
 
 
 def not_started(error: str) -> str:
-    """What is wrong where no Python told anything: another version, or none."""
+    """The problem if no Python answered: another version, or none."""
     if "PYTHON_VERSION_MISMATCH" in error or "different minor versions" in error:
         here = f"{sys.version_info.major}.{sys.version_info.minor}"
-        return f"Spark's workers run a Python of another version than this one, {here}, which Spark does not take; {_fix()}"
+        return f"Spark's workers run another Python version than this one, {here}, which Spark rejects; {_fix()}"
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     causes = [line.partition("Caused by: ")[2] for line in lines if "Caused by: " in line]
     errors = [line for line in reversed(lines) if "Error" in line and not line.startswith("at ")]
-    said = next(iter([*causes, *errors, *lines]), "it did not say why")
+    said = next(iter([*causes, *errors, *lines]), "no reason given")
     return f"Spark's workers cannot run Python: {said}; {_fix()}"
 
 
 def _fix() -> str:
     return (
-        "before the session starts, say\n"
+        "before the session starts, set\n"
         f'    os.environ["PYSPARK_PYTHON"] = "{sys.executable}"\n'
         "or start with PYSPARK_PYTHON set to it; on a cluster every executor needs such a Python (docs/deployment.md)"
     )

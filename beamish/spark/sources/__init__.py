@@ -1,1 +1,1 @@
-"""Streaming sources of our own: the clock, and test scripts."""
+"""Streaming sources: the clock, and test scripts."""

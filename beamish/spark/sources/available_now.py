@@ -1,4 +1,4 @@
-"""Spark 4.2's mark of sources that end under Trigger.AvailableNow; nothing before."""
+"""The mix-in of Spark 4.2 for sources that end under Trigger.AvailableNow; empty in earlier versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ try:
 except ImportError:
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Spark 4.0 and 4.1 do not know it."""
+        """Spark 4.0 and 4.1 lack it."""
 
 
 __all__ = ["SupportsTriggerAvailableNow"]

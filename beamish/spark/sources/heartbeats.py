@@ -1,10 +1,9 @@
-"""The clock as rows: a streaming source that gives one row per batch, the batch's clock.
+"""The clock as rows: a streaming source with one row per batch, the batch's clock.
 
-Its value is in the query's offset log, so a batch that is run again sees the same clock. How it follows the machine's
-clock: ``machine_clock.py``. In a continuous query a heartbeat comes with a batch once per second at most. Under
-``Trigger.AvailableNow`` it comes twice, with the run's first two batches, and then no more, so that the run ends: twice
-because idle_timeout looks at the clock of the step before (docs/rules/time.md#idle-timeout), so that windows of a stream
-that went quiet close in the next run that brings no rows.
+Its value is in the query's offset log, so a replayed batch sees the same clock. ``machine_clock.py`` derives it from the
+machine's clock. A continuous query has at most one heartbeat per second. Under ``Trigger.AvailableNow`` there are two, in the
+run's first two batches, so that the run ends: two because idle_timeout uses the clock of the step before
+(docs/rules/time.md#idle-timeout), so that windows of an idle stream close in the next run without rows.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvail
         self._available_now = True
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        # Before Spark 4.2 there are no arguments; the tick then stays 0 and offsets differ by the clock alone.
+        # Before Spark 4.2 there are no arguments; the tick is then 0 and offsets differ by the clock only.
         before = self._before if start is None else Heartbeat(**start)
         now = Reading.now()
         if not self._is_due(before, now, counted=start is not None):
@@ -71,7 +70,7 @@ class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvail
         return self._before.offset
 
     def _is_due(self, before: Heartbeat, now: Reading, *, counted: bool) -> bool:
-        """Whether it is time for a heartbeat; ``counted``: whether offsets are."""
+        """Whether a heartbeat is due; ``counted``: whether offsets are numbered."""
         if self._available_now and counted:
             if self._last_tick is None:
                 self._last_tick = before.tick + _TICKS_PER_RUN
@@ -80,13 +79,13 @@ class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvail
         return elapsed_us is None or elapsed_us >= _EVERY_US
 
     def _warn(self, jump: str | None) -> None:
-        """Warn of a clock that was set, once until it is right again."""
+        """Warn about a changed clock, once until it is correct again."""
         if jump is not None and not self._jumped:
             warnings.warn(jump, stacklevel=2)
         self._jumped = jump is not None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        if start["clock_us"] > self._before.clock_us:  # before Spark 4.2 it is not known earlier
+        if start["clock_us"] > self._before.clock_us:  # unknown earlier before Spark 4.2
             self._before = attrs.evolve(self._before, clock_us=start["clock_us"])
         return [InputPartition(end["clock_us"])]
 
@@ -95,7 +94,7 @@ class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvail
 
 
 def register(spark: SparkSession) -> None:
-    """Tell a session the source.
+    """Register the source in a session.
 
     Its classes are pickled by value: Spark runs it on the driver's machine, in a Python without the files of ``--py-files`` and
     ``addPyFile`` (docs/spark-notes.md#shipped-files).
@@ -114,5 +113,5 @@ def register(spark: SparkSession) -> None:
 
 
 def heartbeats(spark: SparkSession) -> DataFrame:
-    """A streaming DataFrame of heartbeats: ``clock_us``; the session knows the source."""
+    """A streaming DataFrame of heartbeats: ``clock_us``; registers the source."""
     return spark.readStream.format(HeartbeatSource.name()).load()

@@ -1,8 +1,8 @@
-"""The clock of heartbeats: the machine's, but for jumps (docs/rules/time.md#machine-clock).
+"""The clock of heartbeats: the machine's, with jumps smoothed (docs/rules/time.md#machine-clock).
 
-A machine's clock can be set, or be wrong for a moment; how long the machine has been up cannot. So a heartbeat goes on from the one before by
-the time that has passed, and follows the clock within bounds: at least at half that pace, and ahead of it only by little, unless the clock
-has stayed ahead for some time. Both are in the offset, so this holds across restarts on a machine that has not been started again.
+A machine's clock can be set, or be briefly wrong; its uptime cannot. So a heartbeat advances by the elapsed uptime, and follows
+the clock within bounds: at least at half that pace, and only slightly ahead, unless the clock has stayed ahead for some time.
+Both are in the offset, so this holds across restarts of the query, until the machine reboots.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 import attrs
 
 _LEAD_US = 60_000_000
-"""How far a heartbeat may lead the time that has passed since the one before, in microseconds; nor by more than that time."""
+"""How far a heartbeat may exceed the elapsed uptime, in microseconds; at most by that time again."""
 _BELIEVED_US = 600_000_000
-"""How long the machine's clock must stay further ahead to be believed, in microseconds."""
+"""How long the machine's clock must stay further ahead to be trusted, in microseconds."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @attrs.frozen
 class Reading:
-    """The clocks of the machine at a moment.
+    """Readings of the machine's clocks.
 
     Attributes:
-        wall_us: the clock that can be set, in microseconds since the epoch.
-        up_us: how long the machine has been up, in microseconds; suspended time counts where the system tells it.
-        boot: what ``up_us`` counts from: readings of another one cannot be compared.
+        wall_us: the wall clock, in microseconds since the epoch.
+        up_us: the uptime, in microseconds, including suspended time if known.
+        boot: identifies the origin of ``up_us``: readings of different boots cannot be compared.
     """
 
     wall_us: int
@@ -38,18 +38,18 @@ class Reading:
 
     @classmethod
     def now(cls) -> Reading:
-        """The clocks now."""
+        """Read the clocks."""
         return cls(time.time_ns() // 1000, _up_ns() // 1000, _boot())
 
 
 @attrs.frozen
 class Heartbeat:
-    """A heartbeat, as it is in the query's offset log.
+    """A heartbeat, as in the query's offset log.
 
     Attributes:
         tick: its number.
         clock_us: its clock, in microseconds since the epoch.
-        up_us, boot: of the reading that it is from; None: it is not known.
+        up_us, boot: of its reading; None: unknown.
         ahead_since_us: the ``up_us`` since which the machine's clock has been too far ahead; None: it is not.
     """
 
@@ -61,17 +61,17 @@ class Heartbeat:
 
     @property
     def offset(self) -> dict[str, Any]:
-        """What is known of it, in terms of JSON."""
+        """As JSON."""
         return {name: value for name, value in attrs.asdict(self).items() if value is not None}
 
     def elapsed_us(self, now: Reading) -> int | None:
-        """How long ago it was, in microseconds; None: it is not known."""
+        """Its age, in microseconds; None: unknown."""
         if self.up_us is None or self.boot != now.boot or self.up_us > now.up_us:
             return None
         return now.up_us - self.up_us
 
     def next(self, now: Reading) -> Heartbeat:
-        """The heartbeat after it; its clock is never behind."""
+        """The next heartbeat; its clock is never behind."""
         elapsed_us = self.elapsed_us(now)
         clock_us, since_us = max(self.clock_us, now.wall_us), None
         if elapsed_us is not None:
@@ -84,9 +84,9 @@ class Heartbeat:
         return Heartbeat(self.tick + 1, clock_us, now.up_us, now.boot, since_us)
 
     def jump(self, now: Reading) -> str | None:
-        """What the next heartbeat does about a clock that was set, in words; None: it was not.
+        """How the next heartbeat reacts to a changed clock, as text; None: unchanged.
 
-        A clock that is off by up to a minute is not mentioned.
+        Differences of up to a minute are not reported.
         """
         elapsed_us = self.elapsed_us(now)
         expected_us = self.clock_us + (elapsed_us or 0)
@@ -97,8 +97,8 @@ class Heartbeat:
         if off_us > 0:
             words = f"at most twice as fast as time passes, and with the clock when it has been ahead for {_span(_BELIEVED_US)}"
         return (
-            f"the clock of this machine says {_shown(now.wall_us)}, {_span(abs(off_us))} {'ahead of' if off_us > 0 else 'behind'} "
-            f"the query's, {_shown(expected_us)}: heartbeats go on {words} (docs/rules/time.md#machine-clock)"
+            f"the clock of this machine is at {_shown(now.wall_us)}, {_span(abs(off_us))} {'ahead of' if off_us > 0 else 'behind'} "
+            f"the query's, {_shown(expected_us)}: heartbeats continue {words} (docs/rules/time.md#machine-clock)"
         )
 
 
@@ -108,8 +108,8 @@ def _up_ns() -> int:
 
 
 def _boot() -> str:
-    """The start of the machine; where the system does not tell it, this process."""
-    try:  # not cached: cloudpickle sends a cached function by its name, and the source travels by value
+    """The boot time of the machine; if unavailable, this process."""
+    try:  # not cached: cloudpickle sends a cached function by name, and the source is pickled by value
         return _BOOT.read_text("utf-8").strip()
     except OSError:
         return f"process {os.getpid()}"

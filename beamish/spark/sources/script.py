@@ -1,4 +1,4 @@
-"""A test script as a streaming source: batch n of the query gets the rows of the script's batch n, and no others."""
+"""A test script as a streaming source: batch n of the query has exactly the rows of batch n of the script."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ScriptSource(DataSource):
 
 
 class ScriptReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"batch": number of batches handed out}``."""
+    """Offsets are ``{"batch": number of batches served}``."""
 
     def __init__(self, rows: pa.Table, batches: int) -> None:
         self._rows = rows
@@ -63,7 +63,7 @@ class ScriptReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvailabl
 
 
 def script_stream(spark: SparkSession, rows: pa.Table, batches: int) -> DataFrame:
-    """A streaming DataFrame that hands out ``rows`` by their ``BATCH``, up to number ``batches``."""
+    """A streaming DataFrame that serves ``rows`` by their ``BATCH``, up to number ``batches``."""
     spark.dataSource.register(ScriptSource)
     text = base64.b64encode(to_bytes(rows)).decode()
     return spark.readStream.format(ScriptSource.name()).option("rows", text).option("batches", str(batches)).load()

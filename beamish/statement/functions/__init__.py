@@ -10,7 +10,7 @@ import pyarrow as pa
 from beamish.statement.functions import casts, comparisons, nested, numbers, texts, times
 
 Function = Callable[[Sequence[pa.Array], Any], pa.Array]
-"""Of the operands, all equally long, and what the node has besides: the values."""
+"""From the operands, all of equal length, and the node's value: the result."""
 
 FUNCTIONS: Mapping[str, Function] = {
     **numbers.FUNCTIONS,

@@ -1,4 +1,4 @@
-"""CAST among plain types, as Spark's in its ANSI mode: what is none of the type fails."""
+"""CAST between plain types, as in Spark's ANSI mode: invalid values fail."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
 
 def cast(column: pa.Array, to: str) -> pa.Array:
-    """A column in another type.
+    """Cast a column.
 
     Raises:
-        RefusedError: a value is none of the type, or the types are none that are known here.
+        RefusedError: an invalid value, or unsupported types.
     """
     type_, from_ = _TYPES[to], column.type
     if from_ == type_:
@@ -60,7 +60,7 @@ def _wrong(value: Any, to: str) -> RefusedError:
 
 
 def _whole(read: Callable[[Any, str], int]) -> Callable[[pa.Array, str], pa.Array]:
-    """To a whole number within the range of its type."""
+    """Cast to an integer within the range of its type."""
 
     def make(column: pa.Array, to: str) -> pa.Array:
         def value(from_: Any) -> int:

@@ -1,4 +1,4 @@
-"""Comparisons and what is put together of them; NaN equals itself and is above all numbers, as in Spark."""
+"""Comparisons and logic; NaN equals itself and is above all numbers, as in Spark."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def _comparable(columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 
 def equal(a: pa.Array, b: pa.Array) -> pa.Array:
-    """Whether two are equal; null where one is."""
+    """Whether two are equal; null if one is null."""
     a, b = _comparable([a, b])
     same = pc.equal(a, b)
     return pc.or_(same, pc.and_(pc.is_nan(a), pc.is_nan(b))) if pa.types.is_float64(a.type) else same
 
 
 def less(a: pa.Array, b: pa.Array) -> pa.Array:
-    """Whether one is below the other; null where one is."""
+    """Whether one is below the other; null if one is null."""
     a, b = _comparable([a, b])
     below = pc.less(a, b)
     return pc.or_(below, pc.and_(pc.invert(pc.is_nan(a)), pc.is_nan(b))) if pa.types.is_float64(a.type) else below
 
 
 def as_boolean(column: pa.Array) -> pa.Array:
-    """A column that must be a condition.
+    """Check that a column is a condition.
 
     Raises:
-        RefusedError: it is none.
+        RefusedError: it is not.
     """
     if pa.types.is_null(column.type):
         return column.cast(pa.bool_())
@@ -82,7 +82,7 @@ def _nullif(columns: Sequence[pa.Array], _: Any) -> pa.Array:
 
 
 def _extreme(wanted: Callable[[pa.Array, pa.Array], pa.Array]) -> Callable[[Sequence[pa.Array], Any], pa.Array]:
-    """The value for which the others are not ``wanted``; nulls are ignored."""
+    """The extreme value: no other is ``wanted``; nulls are ignored."""
 
     def function(columns: Sequence[pa.Array], _: Any) -> pa.Array:
         if len(columns) < 2:

@@ -1,4 +1,4 @@
-"""Arithmetic, as Spark's in its ANSI mode: what does not fit its type, and a division by zero, fail."""
+"""Arithmetic, as in Spark's ANSI mode: overflow and division by zero fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXACT = Context(prec=400)
 
 
 def _numbers(name: str, columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Operands in one type of number."""
+    """Operands in a common numeric type."""
     for column in columns:
         if not is_number(column.type) and not pa.types.is_null(column.type):
             raise RefusedError(f"{name} of {column.type}: must be a number, CAST it to one")
@@ -151,7 +151,7 @@ def _round(columns: Sequence[pa.Array], _: Any) -> pa.Array:
 def _whole(name: str, to: Callable[[float], int]) -> Callable[[Sequence[pa.Array], Any], pa.Array]:
     def whole(x: float) -> int:
         if math.isnan(x):
-            return 0  # as Spark
+            return 0  # as in Spark
         if math.isinf(x) or not _LEAST <= to(x) <= _GREATEST:
             raise RefusedError(f"{name} of {x!r} is no BIGINT (Spark: ARITHMETIC_OVERFLOW)")
         return to(x)

@@ -1,4 +1,4 @@
-"""Functions of texts; a character is a Unicode code point, as in Spark."""
+"""String functions; a character is a Unicode code point, as in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of values in process, and the one type that values of several are brought to."""
+"""Types of values in process, and their common types."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _DIGITS = {pa.int32(): 10, pa.int64(): 20}
 
 
 class RefusedError(ValueError):
-    """Values or types that an operation does not take; the expression's place is added where it is known."""
+    """Unsupported values or types; the expression's position is added where it is known."""
 
 
 def literal(value: Any, count: int) -> pa.Array:
-    """A constant as often as there are rows, of the type that it has in Spark."""
+    """A constant repeated for all rows, in its Spark type."""
     type_ = None
     if isinstance(value, int) and not isinstance(value, bool):
         type_ = pa.int32() if -_INT32 <= value < _INT32 else pa.int64()
@@ -29,7 +29,7 @@ def literal(value: Any, count: int) -> pa.Array:
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Whether it is one of the numbers known here."""
+    """Whether it is a supported numeric type."""
     return is_exact(type_) or pa.types.is_float64(type_)
 
 
@@ -39,7 +39,7 @@ def is_exact(type_: pa.DataType) -> bool:
 
 
 def known(column: pa.Array) -> pa.Array:
-    """A column of rows in a type known here, where there is one of the same values."""
+    """A column in a supported type, if there is one with the same values."""
     type_ = column.type
     if pa.types.is_dictionary(type_):
         return known(column.dictionary_decode())
@@ -53,7 +53,7 @@ def known(column: pa.Array) -> pa.Array:
 
 
 def common(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns in one type, as Spark brings them to one.
+    """Columns in a common type, as in Spark.
 
     Raises:
         RefusedError: there is none.
@@ -66,7 +66,7 @@ def common(columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 
 def as_type(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A column in a wider type."""
+    """Widen a column."""
     if column.type == type_:
         return column
     if pa.types.is_null(column.type):
@@ -79,7 +79,7 @@ def as_type(column: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def as_double(column: pa.Array) -> pa.Array:
-    """Numbers as double, each the nearest."""
+    """Numbers as double, rounded to nearest."""
     if pa.types.is_decimal128(column.type):
         return each(float, pa.float64(), column)
     return column.cast(pa.float64(), safe=False)
@@ -91,7 +91,7 @@ def as_decimal(column: pa.Array) -> pa.Array:
 
 
 def each(function: Callable[..., Any], type_: pa.DataType, *columns: pa.Array) -> pa.Array:
-    """A function of Python for each row; null where an operand is."""
+    """Apply a Python function per row; null if an operand is null."""
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
     return pa.array([None if None in row else function(*row) for row in rows], type_)
 

@@ -1,6 +1,6 @@
-"""The live figures as a table that AutoCDC keeps, where the catalog's format takes MERGE INTO (Delta, Iceberg; Spark 4.3).
+"""The live figures as a table maintained by AutoCDC, if the catalog's format supports MERGE INTO (Delta, Iceberg; Spark 4.3).
 
-To have it, add ``include: auto_cdc/**`` to the libraries of ``spark-pipeline.yml``.
+To enable it, add ``include: auto_cdc/**`` to the libraries of ``spark-pipeline.yml``.
 """
 
 from pyspark import pipelines as dp
@@ -12,7 +12,7 @@ spark = SparkSession.active()
 
 @dp.temporary_view
 def changes() -> DataFrame:
-    """Panes as ``bm.changelog(panes, "upsert")`` has them."""
+    """Panes as upserts, by ``bm.changelog(panes, "upsert")``."""
     panes = spark.readStream.table("panes").where("pane.change <> 'UPDATE_BEFORE'")
     return panes.select(
         "team",

@@ -1,6 +1,6 @@
-"""Plays per team and minute: a streaming table of panes, and a view of its figures as of now.
+"""Plays per team and minute: a streaming table of panes, and a view of the current figures.
 
-Inside a query function Spark answers nothing about a DataFrame, so the pipeline is told what it would have asked.
+In a query function Spark allows no calls, so the schema is declared.
 """
 
 from pyspark import pipelines as dp
@@ -36,7 +36,7 @@ def panes() -> DataFrame:
 
 @dp.materialized_view
 def live() -> DataFrame:
-    """The live figures: of each team and minute the last image, if it is no deletion."""
+    """The live figures: the last upsert of each team and minute, if it is not a deletion."""
     last = F.max_by(F.struct("plays", "total", "pane.change"), "pane.sequence").alias("last")
     newest = spark.read.table("panes").where("pane.change <> 'UPDATE_BEFORE'").groupBy("team", "window").agg(last)
     return newest.where("last.change <> 'DELETE'").select("team", "window", "last.plays", "last.total")

@@ -56,7 +56,7 @@ def test_a_pipeline_is_a_value_that_prints_as_it_is_written(pipeline):
     assert pickle.loads(pickle.dumps(pipeline)) == pipeline
 
 
-def test_versions_can_be_the_rows_that_meet_another_table():
+def test_versions_can_be_joined_with_another_table():
     accounts = bm.Pipeline().event_time("ts", NOW).key_by("account").versions(100)
     joined = bm.as_of_join(accounts=accounts, rates=RATES, on={"in_cur": "cur"}).accumulating_and_retracting()
     script = (
@@ -70,7 +70,7 @@ def test_versions_can_be_the_rows_that_meet_another_table():
     assert pane.values["rates"] == {"rate": 1, "valid_from": at(10)}
 
 
-def test_what_a_table_holds_after_a_script_is_what_exact_reads_can_reach():
+def test_the_table_after_a_script_has_all_exact_reads():
     state = join().state(SCRIPT)
     # The watermark is 130 and the history 100: what ended before 30 is out of reach.
     assert state.versions() == [bm.StoredVersion({"cur": "EUR"}, {"rate": 3}, at(30), None)]
@@ -81,19 +81,19 @@ def test_what_a_table_holds_after_a_script_is_what_exact_reads_can_reach():
         state.versions("orders")
 
 
-def test_the_state_after_a_script_has_what_the_table_began_with():
+def test_the_state_after_a_script_includes_initial_rows():
     usd = {"ts": 50, "cur": "USD", "rate": 7, "gone": False, "seq": 1}
     assert sorted(found.values["rate"] for found in join().state(SCRIPT, initial=[usd]).versions()) == [3, 7]
 
 
-def test_a_pipeline_without_a_table_has_none_to_ask():
+def test_state_of_a_pipeline_without_a_table_has_no_versions():
     plays = bm.Pipeline().event_time("ts", NOW).window(bm.FixedWindows(1)).accumulate(n=bm.accumulations.Count())
     with pytest.raises(bm.PipelineError, match="no versioned table"):
         plays.state(TestStream().add([{"ts": 1}])).versions()
-    with pytest.raises(bm.PipelineError, match="keeps no table"):
+    with pytest.raises(bm.PipelineError, match="is not a versioned table"):
         plays.topic_config()
 
 
-def test_what_a_table_begins_with_must_have_the_time_of_its_changes():
+def test_initial_rows_need_the_event_time():
     with pytest.raises(bm.ColumnError, match="there is no column 'ts'"):
         RATES.run(TestStream().add([{"ts": 1, "cur": "EUR", "gone": False, "seq": 1}]), initial=[{"cur": "EUR"}])

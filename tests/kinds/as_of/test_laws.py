@@ -40,7 +40,7 @@ UNLISTED = Drawing(with_dropped=no)
 ROWS = {"lefts": ("rows",), "tables": ("rows",)}
 
 
-def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
+def test_lateness_is_known_at_a_watermark_before_1970():
     at = {name: bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)) for name in ("orders", "rates")}
     pipeline = bm.as_of_join(orders=at["orders"], rates=at["rates"].versions(1)).with_dropped()
     script = TestStream().add([{"ts": -5, "rate": 1}], input="rates").advance_watermark_to(-10)
@@ -48,7 +48,7 @@ def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
 
 
 def met(pipeline, panes):
-    """The id of each row that came out, and what it met; each is there once."""
+    """The id of each emitted row, and its match; each once."""
     found = {pane.values["id"]: pane.values[table_name(pipeline)] for pane in panes}
     assert len(found) == len(panes), "a row came out twice"
     return found
@@ -67,7 +67,7 @@ def value_names(pipeline, script):
 
 
 def batch_of(pipeline, script, panes):
-    """What each row meets in a batch of all that was not dropped."""
+    """The match of each row in a batch of all rows that were not dropped."""
     left, table = pipeline.flow.inputs
     changes, rows = (rows_of(script, one, one.keys, dropped_ids(panes, one.name)) for one in (table, left))
     return matches_of_batch(pipeline, changes, rows, value_names(pipeline, script))
@@ -75,7 +75,7 @@ def batch_of(pipeline, script, panes):
 
 @pytest.mark.of_law("law-as-of-joins")
 @given(st.data())
-def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(data):
+def test_finally_the_live_rows_are_the_batch_join_of_rows_not_dropped(data):
     """Whatever is early, whatever the grace, whoever is waited for; no two changes are equal."""
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
     pipeline = ordered_by_id(data.draw(as_of_joins(of=of, **ROWS)))
@@ -86,7 +86,7 @@ def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(dat
 
 
 @given(st.data())
-def test_in_the_end_each_row_has_met_what_a_versioned_table_gives_as_of_its_time(data):
+def test_finally_each_row_is_joined_with_the_version_as_of_its_time(data):
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
     pipeline = declaring(data.draw(as_of_joins(of=of, **ROWS)), sequence_by="id", only_updated=False)
     script = numbered(data.draw(scripts(pipeline, ends=True)), data.draw(st.integers(0, 99)))
@@ -121,7 +121,7 @@ def key_of(row, source):
 
 @given(st.data())
 def test_a_batch_gives_the_final_matches(data):
-    """Each row comes out once, whatever is said of lateness, grace and modes."""
+    """Each row is emitted once, for any lateness, grace and mode."""
     pipeline = ordered_by_id(data.draw(as_of_joins(of=Drawing(policy=simple, with_dropped=yes), **ROWS)))
     script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
     panes = in_a_batch(pipeline, script, data.draw(st.integers(1, 3)))
@@ -134,7 +134,7 @@ def test_a_batch_gives_the_final_matches(data):
 
 @cost(2)
 @given(st.data())
-def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
+def test_initial_rows_of_a_join_are_a_first_bundle(data):
     pipeline = data.draw(as_of_joins(of=UNLISTED, lefts=("rows", "panes"), tables=("rows",)))
     begins_as_with_a_first_bundle(pipeline, data.draw(scripts(pipeline)), "rates")
 
@@ -164,7 +164,7 @@ def test_within_the_lateness_the_order_of_rows_and_changes_changes_nothing(data)
 @pytest.mark.of_law("law-as-of-joins")
 @cost(1.5)
 @given(st.data())
-def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_row(data):
+def test_a_discarding_join_emits_the_first_pane_of_a_retracting_one(data):
     pipeline = data.draw(
         as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting)), **ROWS, fixed={"how": "left"})
     )
@@ -178,7 +178,7 @@ def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_r
 
 @pytest.mark.of_law("law-as-of-joins")
 @given(st.data())
-def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
+def test_each_row_of_a_discarding_left_join_is_emitted_once_or_dropped(data):
     of = Drawing(policy=simple, mode=st.just(bm.AccumulationMode.DISCARDING), with_dropped=yes)
     pipeline = data.draw(as_of_joins(of=of, **ROWS, fixed={"how": "left"}))
     script = numbered(data.draw(scripts(pipeline, ends=True)), 0)
@@ -191,7 +191,7 @@ def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
 @pytest.mark.of_law("law-as-of-joins")
 @cost(2)
 @given(st.data())
-def test_a_stage_over_a_join_is_in_the_end_the_batch_of_both(data):
+def test_a_stage_over_a_join_finally_equals_the_batch_of_both(data):
     """It counts, of each key, the rows of the batch join."""
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=no)
     pipeline = ordered_by_id(data.draw(as_of_joins(of=of, **ROWS)))

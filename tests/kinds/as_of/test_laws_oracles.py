@@ -1,4 +1,4 @@
-"""What an as-of join comes to is what pandas and DuckDB make of it (rules/tables.md#as-of-joins).
+"""The final result of an as-of join equals that of pandas and DuckDB (rules/tables.md#as-of-joins).
 
 They are given what was taken, and one change a key and time. A delete is met like any change, by its id, and is blanked
 after. A null key meets nothing here: those rows and changes are left out.
@@ -65,7 +65,7 @@ def frame(rows):
 
 @pytest.mark.parametrize("oracle", [pandas_merge_asof, duckdb_asof_join])
 @given(data=st.data())
-def test_in_the_end_a_join_is_what_others_make_of_it(oracle, data):
+def test_finally_a_join_equals_other_implementations(oracle, data):
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
     pipeline = declaring(data.draw(as_of_joins(of=of, **ROWS)), sequence_by="id", only_updated=False)
     options, deleted = said(pipeline).as_of, said(pipeline).versions.deleted

@@ -95,7 +95,7 @@ def test_native_plan_equals_engine(frames, options):
     assert rows_of(native) == rows_of(engine) != []
 
 
-def test_what_spark_cannot_say_goes_through_the_engine(frames):
+def test_unsupported_plans_run_in_the_engine(frames):
     def why_not(frames, **options):
         return why_not_native_as_of(joined(frames, **options)[0].operator.plan)
 

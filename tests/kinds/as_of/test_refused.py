@@ -36,7 +36,7 @@ REFUSED = [
         "inputs without a name",
         bm.PipelineError,
         lambda: bm.as_of_join(ORDERS, RATES),
-        ["2 inputs without a name", "as_of_join(orders="],
+        ["2 unnamed inputs", "as_of_join(orders="],
     ),
     ("one input", bm.PipelineError, lambda: bm.as_of_join(rates=RATES), ["(rates)", "two inputs", "orders=..."]),
     (
@@ -49,7 +49,7 @@ REFUSED = [
         "latest versions only",
         bm.PipelineError,
         lambda: joined(rates=CHANGES.versions(5, latest_only=True)).explain(),
-        ["rates=", "what was valid before", "leave latest_only out"],
+        ["rates=", "no earlier versions", "leave latest_only out"],
     ),
     (
         "tolerance and only_updated",
@@ -61,13 +61,13 @@ REFUSED = [
         "accumulating",
         bm.PipelineError,
         lambda: joined().accumulating(),
-        ["accumulating()", "beside the wrong one", "accumulating_and_retracting()"],
+        ["accumulating()", "not replace the wrong one", "accumulating_and_retracting()"],
     ),
     (
         "a trigger after a join",
         bm.PipelineError,
         lambda: joined().trigger(Always()),
-        ["trigger(...) of an as-of join", "fires by itself", ".then("],
+        ["trigger(...) of an as-of join", "has no trigger", ".then("],
     ),
     (
         "keys after a join",
@@ -85,13 +85,13 @@ REFUSED = [
         "a left of panes without timestamp",
         bm.PipelineError,
         lambda: joined(TIMELESS, on={"team": "cur"}).explain(),
-        ["orders=", "no time to be joined at", "timestamp_combiner"],
+        ["orders=", "no time to join at", "timestamp_combiner"],
     ),
     (
-        "a table called like a column that comes out",
+        "a table with the name of an output column",
         bm.PipelineError,
         lambda: bm.as_of_join(orders=ORDERS, window=RATES).explain(),
-        ["window=", "the output has a column of this name", "otherwise"],
+        ["window=", "the output has a column of this name", "rename the table"],
     ),
     (
         "an order's column called like the table",
@@ -100,7 +100,7 @@ REFUSED = [
         ["orders=", "'Rates'", "rename yours"],
     ),
     (
-        "an order's column called like one that comes out",
+        "an order's column with the name of an output column",
         bm.ColumnError,
         lambda: join_of(pane=3),
         ["orders=", "'pane'", "rename yours"],
@@ -111,7 +111,7 @@ REFUSED = [
         lambda: bm.as_of_join(initial=ORDERS, b=RATES),
         ["initial", "choose"],
     ),
-    ("a left with keys", bm.PipelineError, lambda: joined(CHANGES), ["orders=", "event_time only", "on=..."]),
+    ("a left with keys", bm.PipelineError, lambda: joined(CHANGES), ["orders=", "only its event_time", "on=..."]),
     ("a left without a time", bm.PipelineError, lambda: joined(bm.Pipeline()), ["orders=", ".event_time("]),
     (
         "a left that is half a pipeline",
@@ -129,7 +129,7 @@ REFUSED = [
         "a table that lists what it drops",
         bm.PipelineError,
         lambda: joined(rates=RATES.with_dropped()),
-        ["rates=", "with_dropped()", "say it of the join"],
+        ["rates=", "with_dropped()", "call it on the join"],
     ),
     (
         "on names another key",
@@ -174,7 +174,7 @@ REFUSED = [
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)
 
 

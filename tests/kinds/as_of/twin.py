@@ -1,4 +1,4 @@
-"""Rows joined with what a table held at their time (rules/tables.md#as-of-joins)."""
+"""As-of joins (rules/tables.md#as-of-joins)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Row:
     """A row of the left input.
 
     Attributes:
-        came: as it came.
+        came: the input row.
         name: its key in the table; None: it matches nothing.
-        live: what came out of it and was not taken back.
-        match: what it met, as the join shows it; None: nothing.
-        panes, panes_not_early: how many came out of it.
-        was_due: it was joined when it was due.
+        live: its emitted, not retracted output.
+        match: its match in the output; None: no match.
+        panes, panes_not_early: number of its panes.
+        was_due: it was joined when due.
     """
 
     came: Arrival
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def place(self) -> Any:
-        """Its place among those that come out together."""
+        """Its position among rows emitted together."""
         bounds = () if self.window is None or self.window.start is None else self.window[::-1]
         return self.time_us, [spark_order(value) for value in self.values.values()], bounds
 
@@ -68,10 +68,10 @@ class AsOfTwin:
         self.left, self.right = (Side(*pair) for pair in zip(flow.inputs, flow.takes, strict=True))
         self.table = Table(table, flow.takes[1])
         self.names = [relation.name for relation in flow.takes]
-        # The event time of rows comes out as `timestamp`.
+        # The event time of rows is emitted as `timestamp`.
         self.hidden = {"timestamp"} if flow.takes[0].event_time == "timestamp" else set()
         self.columns: list[str] = []
-        """Those that come out, in their order: a row's own, and what it met."""
+        """The output columns, in order: the row's own, and the match."""
         self.waiting: list[Row] = []
         self.kept: list[Row] = []
         self.w: float = NO_WATERMARK
@@ -80,7 +80,7 @@ class AsOfTwin:
         self.dropped: list[Pane] = []
 
     def say(self, flow: Flow) -> VersionsOptions:
-        """What is said of the join; gives what is of its table."""
+        """The options of the join; returns those of the table."""
         options = said(flow)
         assert options.as_of is not None
         assert options.versions is not None
@@ -89,12 +89,12 @@ class AsOfTwin:
         return options.versions
 
     def change_stage(self, flow: Flow) -> None:
-        """The next run says other things (rules/tables.md#as-of-joins-restart)."""
+        """The next run has other options (rules/tables.md#as-of-joins-restart)."""
         self.table.options = self.say(flow)
 
     @property
     def watermark(self) -> float:
-        """The one it hands on: nothing that is due is late for the stage after it. The end of time is the end of time."""
+        """The forwarded watermark: nothing due is late for the next stage. The end of time is the end of time."""
         return self.w if self.w >= END_OF_TIME_US else self.w - self.grace_us
 
     def step(self, step: Step) -> list[Pane]:
@@ -115,7 +115,7 @@ class AsOfTwin:
     # The table
 
     def change(self, arrivals: Sequence[Arrival]) -> Iterator[Pane]:
-        """A bundle of changes, and what they correct."""
+        """A bundle of changes, and their corrections."""
         taken: list[tuple[Any, Arrival]] = []
         for one in arrivals:
             key = self.right.key_of(one.values)
@@ -130,7 +130,7 @@ class AsOfTwin:
             yield from self.correct()
 
     def correct(self) -> Iterator[Pane]:
-        """What rows met that is no longer so is taken back."""
+        """Retract outdated matches."""
         for row in in_order(self.kept):
             match = self.found(row, self.exact(row))
             if same(match, row.match):
@@ -142,7 +142,7 @@ class AsOfTwin:
     # Rows
 
     def add(self, arrivals: Sequence[Arrival]) -> Iterator[Pane]:
-        """A bundle of rows: those that take one back, then the others."""
+        """A bundle of rows: retractions, then the others."""
         came: list[Row] = []
         removed: list[Row] = []
         for one in arrivals:
@@ -172,7 +172,7 @@ class AsOfTwin:
         return Row(one, one.time_us, dict(zip(self.left.relation.keys, key, strict=True)), name, values)
 
     def remove(self, row: Row, came: list[Row]) -> Iterator[Pane]:
-        """It takes away an equal one of its own bundle, or else one that waits or is kept, and what came of that."""
+        """It removes an equal row of its own bundle, or else a waiting or stored one, and its output."""
         for rows in (came, [*self.waiting, *self.kept]):
             equal = [one for one in rows if one.equals(row)]
             if equal:
@@ -183,7 +183,7 @@ class AsOfTwin:
                 return
 
     def late(self, row: Row) -> Iterator[Pane]:
-        """A row that is due as it comes is joined at once."""
+        """A row that is due on arrival is joined at once."""
         past = is_past(self.read_at(row), self.history_us, self.w)
         match = self.found(row, self.forgetful(row) if past else self.exact(row))
         if past and match is None:
@@ -193,7 +193,7 @@ class AsOfTwin:
         self.keep(row)
 
     def let_go(self) -> Iterator[Pane]:
-        """The watermark has moved: what is due comes out, and is forgotten in time."""
+        """The watermark has moved: emit due rows, and drop old ones."""
         due = [row for row in self.waiting if self.is_due(row.time_us)]
         self.waiting = [row for row in self.waiting if not self.is_due(row.time_us)]
         for row in in_order(due):
@@ -216,11 +216,11 @@ class AsOfTwin:
         return row.time_us - (0 if self.options.allow_exact_matches else 1)
 
     def exact(self, row: Row) -> Version | None:
-        """What was valid at its time."""
+        """The value valid at its time."""
         return None if row.name is None else self.table.valid_at(row.name, self.read_at(row))
 
     def forgetful(self, row: Row) -> Version | None:
-        """Past the history only the key's latest change answers; one that is too old for any row is gone itself."""
+        """Past the history only the key's latest change is available; one too old for any row has expired itself."""
         latest = None if row.name is None else self.table.latest(row.name)
         if latest is None or latest.from_us > self.read_at(row):
             return None
@@ -229,15 +229,15 @@ class AsOfTwin:
         return None if gone else latest
 
     def found(self, row: Row, version: Version | None) -> dict[str, Any] | None:
-        """A version as the join shows it, if it is not too old."""
+        """A version in the output, if it is not too old."""
         tolerance = self.options.tolerance
         too_old = version and tolerance is not None and row.time_us - version.from_us > tolerance.us
         return None if version is None or too_old else version.begins
 
-    # What comes out
+    # Output
 
     def give(self, row: Row, match: dict[str, Any] | None, timing: PaneTiming) -> Iterable[Pane]:
-        """What a row meets, now; an inner join has nothing for one that meets nothing."""
+        """Emit a row with its match; an inner join emits nothing without a match."""
         row.match = match
         row.was_due |= timing is not PaneTiming.EARLY
         if match is None and self.options.how == "inner":
@@ -260,7 +260,7 @@ class AsOfTwin:
         return [row.live]
 
     def drop(self, side: Side, one: Arrival, reason: DropReason) -> None:
-        """As a merge does: a row for each input, of which one is there."""
+        """As in a merge: a row for each input, one of which is present."""
         if not self.options.with_dropped:
             return
         pane = Pane(
@@ -275,12 +275,12 @@ class AsOfTwin:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """By time, then by the columns in Spark's order; of equal ones that first of which fewer panes came."""
+    """By time, then by the columns in Spark's order; among equals the one with fewer panes first."""
     return sorted(rows, key=lambda row: (row.place, row.panes, row.panes_not_early))
 
 
 def taken_back(row: Row) -> Iterator[Pane]:
-    """What came out of it is retracted, if anything had."""
+    """Retract its output, if any."""
     if row.live is not None:
         yield attrs.evolve(row.live, kind=PaneKind.RETRACTION)
         row.live = None

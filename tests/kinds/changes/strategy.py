@@ -25,7 +25,7 @@ def changes(
     until: st.SearchStrategy[bm.UntilWindowCloses | bm.UntilTimeLimit] | None = None,
     watermark: st.SearchStrategy[bm.Watermark] = watermarks,
 ) -> bm.Pipeline:
-    """Any pipeline of changes that its checks accept."""
+    """Any valid pipeline of changes."""
     window = draw(st.sampled_from([None, "span"]))
     limit = until_limit("event", "processing")
     chosen = draw(until if until is not None else st.one_of(closes, limit) if window else limit)
@@ -54,7 +54,7 @@ def second(number: int) -> datetime:
 
 @st.composite
 def rows(draw: st.DrawFn, event_time: str, about: int) -> dict[str, Any]:
-    """A row whose event time is near ``about``, in seconds. All columns are there, in one order."""
+    """A row with an event time near ``about``, in seconds. All columns are present, in one order."""
     time = None if draw(st.integers(0, 19)) == 19 else about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 2)))
     start = (about + draw(st.sampled_from([-6, 0, 0, 1]))) // 3 * 3
     span = {"start": second(start), "end": second(start + draw(st.sampled_from([3, 3, 6])))}
@@ -72,7 +72,7 @@ def rows(draw: st.DrawFn, event_time: str, about: int) -> dict[str, Any]:
 
 @st.composite
 def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None) -> TestStream:
-    """A script for changes: late rows, ties, empty bundles, leaps of either clock, whole steps."""
+    """A script for changes: late rows, ties, empty bundles, jumps of either clock, whole steps."""
     options = said(pipeline)
     lags = isinstance(options.watermark, bm.ProcessingTimeLag)
     script, clock, now = TestStream(), 0, draw(st.sampled_from([0, 5]))

@@ -13,7 +13,7 @@ def window(start, end):
     return {name: datetime.fromtimestamp(time, UTC) for name, time in (("start", start), ("end", end))}
 
 
-def test_changes_with_windows_and_deletions_come_out_when_their_window_closes(spark, by_key):
+def test_changes_with_windows_and_deletes_are_emitted_when_their_window_closes(spark, by_key):
     changes = SOURCE.changes(deleted="gone", sequence_by="seq", window="window").with_dropped()
     script = (
         TestStream()

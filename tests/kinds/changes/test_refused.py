@@ -35,7 +35,7 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize(("make", "words"), PIPELINES.values(), ids=PIPELINES)
-def test_what_does_not_go_together_is_refused_when_it_is_composed(make, words):
+def test_incompatible_suppress_options_are_rejected_when_composed(make, words):
     refused(bm.PipelineError, make, words)
 
 

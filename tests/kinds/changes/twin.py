@@ -1,4 +1,4 @@
-"""Rows that set and delete what a table holds (rules/suppress.md#changes)."""
+"""Upserts and deletes of a table (rules/suppress.md#changes)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Change:
     """A row that sets a slot, or deletes it.
 
     Attributes:
-        step: the number of the step it came in.
-        sequence: what says which of several is the newest.
+        step: the number of its step.
+        sequence: its order.
     """
 
     step: int
@@ -84,7 +84,7 @@ class ChangeSlot(Slot):
 
     @property
     def place(self) -> tuple[float, float]:
-        """One without a window comes first, as nulls do."""
+        """Slots without a window come first, like nulls."""
         return (NO_WATERMARK, NO_WATERMARK) if self.newest.window is None else super().place
 
     def take(self, change: Change) -> None:
@@ -96,12 +96,12 @@ class ChangeSlot(Slot):
         return [self.newest.row]
 
     def leaving(self) -> list[Pane]:
-        """Of a window that closes one row; of a slot that was deleted none."""
+        """For a window that closes one row; for a deleted slot none."""
         return [] if self.closes and self.newest.deletes else self.contents()
 
 
 class ChangesTwin:
-    """A stage of changes and what holds them."""
+    """A stage of changes and its suppress."""
 
     def __init__(self, flow: Flow) -> None:
         assert isinstance(flow.stage, Suppressed)
@@ -117,7 +117,7 @@ class ChangesTwin:
         self.change(flow.stage.suppress)
 
     def change(self, suppress: bm.Suppress) -> None:
-        """Go on with another suppress (rules/suppress.md#suppress-restart)."""
+        """Continue with another suppress (rules/suppress.md#suppress-restart)."""
         self.held.until, self.held.buffer = suppress.until, suppress.buffer
         self.holds = suppress.holds
         self.grace = suppress.until.grace if isinstance(suppress.until, bm.UntilWindowCloses) else None
@@ -125,7 +125,7 @@ class ChangesTwin:
             slot.closes = self.grace is not None
 
     def step(self, step: Step) -> list[Pane]:
-        """Watermark, clock, rows; then what is due leaves."""
+        """Watermark, clock, rows; then emit due slots."""
         self.steps += 1
         self.dropped = []
         self.watermark = max(self.watermark, self.follower.next(step, self.clock))
@@ -172,7 +172,7 @@ class ChangesTwin:
 
     @property
     def hidden(self) -> set[Any]:
-        """Columns that do not come out as values."""
+        """Columns that are not values."""
         named = {*self.options.keys, self.changes.deleted, self.changes.window}
         return named | ({"timestamp"} if self.options.event_time == "timestamp" else set())
 

@@ -69,7 +69,7 @@ def test_a_replay_changes_no_pane(data):
 @pytest.mark.of_law("law-duplicates")
 @cost(2)
 @given(st.data())
-def test_rows_that_are_all_of_their_own_are_as_without(data):
+def test_deduplication_of_distinct_rows_changes_nothing(data):
     pipeline = data.draw(pipelines(once=True, with_dropped=st.just(False)))  # noqa: FBT003
     events = with_ids(data.draw(scripts(pipeline)))
     known = evolve(pipeline, deduplication=Deduplication(("id",)))

@@ -50,7 +50,7 @@ def events(files):
     return made
 
 
-def test_rows_come_out_as_they_came_each_once_also_after_a_stop(events, tmp_path):
+def test_rows_are_emitted_unchanged_and_once_also_after_a_restart(events, tmp_path):
     stream = events.stream()
     out = stream.transform(ONCE)
     assert out.schema["id"] == stream.schema["id"]
@@ -81,7 +81,7 @@ def test_windows_of_a_batch_take_each_once(spark, events):
     pipeline = AT.window(bm.FixedWindows("1 minute")).deduplicate("id").accumulate(n=Count())
     rows = spark.read.parquet(str(events.folder))
     assert {(row.window.start.minute, row.n) for row in rows.transform(pipeline).collect()} == {(0, 3), (1, 2)}
-    assert "rows that come again are known by the engine" in " ".join(pipeline.explain(rows).split())
+    assert "deduplication runs in the engine" in " ".join(pipeline.explain(rows).split())
 
 
 def test_sparks_own_windows_take_them(events, tmp_path):

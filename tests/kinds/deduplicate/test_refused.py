@@ -10,11 +10,11 @@ from beamish.contract.store import DictStore
 from beamish.testing import TestStream
 from tests.refused import ONE_ROW, PLAIN, RATES, RETRACTING, START, TIMELESS, cases, joined, refused
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("deduplicate by nothing", START.deduplicate, ["deduplicate()", ".deduplicate('event_id')"]),
     ("deduplicate by 3", lambda: START.deduplicate(3), ["deduplicate(3)", "name of a column"]),
-    ("deduplicate twice by one", lambda: START.deduplicate("a", "a"), ["'a' is there twice", "once"]),
+    ("deduplicate twice by one", lambda: START.deduplicate("a", "a"), ["'a' is repeated", "once"]),
     ("within 0", lambda: START.deduplicate("a", within=0), ["deduplicate('a'): within=0", "above 0"]),
     ("within text", lambda: START.deduplicate("a", within="a day"), ["within='a day'", "'10 minutes'"]),
 ]
@@ -31,7 +31,7 @@ TOGETHER = [
     (
         "deduplicate of a changelog",
         bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("id", within=1),
-        ["deduplicate('id', within='1 second')", "taken back", "a table holds each row once"],
+        ["deduplicate('id', within='1 second')", "retracted", "a table holds each row once"],
     ),
     (
         "deduplicate of a merge",
@@ -39,12 +39,12 @@ TOGETHER = [
         .window(bm.FixedWindows(9))
         .deduplicate("id")
         .accumulate(n=Count()),
-        ["deduplicate('id') of a merge", "of an input", "bm.merge(orders="],
+        ["deduplicate('id') of a merge", "deduplicate an input", "bm.merge(orders="],
     ),
 ]
 
 
-# What only the columns show.
+# Errors that depend on the columns.
 COLUMNS = [
     ("id missing", PLAIN.deduplicate("id"), ["deduplicate('id')", "no column 'id'", "'score'"]),
     ("id of rows missing", START.deduplicate("id", within=1), ["deduplicate('id', within='1 second')", "'score'"]),
@@ -75,7 +75,7 @@ REFUSED = [
             .suppress(bm.UntilWindowCloses())
             .then(bm.Pipeline().deduplicate("plays", within=5))
         ),
-        ["deduplicate('plays', within='5 seconds')", "5 seconds past its time", "longer within"],
+        ["deduplicate('plays', within='5 seconds')", "5 seconds past their time", "longer within"],
     ),
     (
         "deduplicate over retractions",
@@ -83,7 +83,7 @@ REFUSED = [
         lambda: RETRACTING.then(
             bm.Pipeline().window(bm.FixedWindows(9)).deduplicate("plays").accumulate(n=Count()).accumulating()
         ),
-        ["deduplicate('plays')", "taken back", "stage before"],
+        ["deduplicate('plays')", "retracted", "earlier stage"],
     ),
     (
         "deduplicate of versions",
@@ -101,23 +101,23 @@ REFUSED = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
 @cases(TOGETHER, "pipeline", "fragments")
-def test_options_that_do_not_go_together_are_refused_before_anything_runs(pipeline, fragments):
+def test_incompatible_options_are_rejected_before_anything_runs(pipeline, fragments):
     refused(bm.PipelineError, pipeline.explain, fragments)
     refused(bm.PipelineError, lambda: pipeline.run(TestStream()), fragments)
 
 
 @cases(COLUMNS, "pipeline", "fragments")
-def test_a_column_that_is_not_there_or_of_the_wrong_type_is_refused(pipeline, fragments):
+def test_a_missing_or_mistyped_column_is_rejected(pipeline, fragments):
     refused(bm.ColumnError, lambda: pipeline.run(ONE_ROW), fragments)
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)
 
 
@@ -129,7 +129,7 @@ def test_a_rows_column_that_the_output_has_of_its_own_is_refused():
     refused(bm.ColumnError, lambda: START.deduplicate("id", within=1).run(script), ["'Window'", "rename yours"])
 
 
-def test_a_checkpoint_in_which_ids_lie_elsewhere_is_refused():
+def test_a_checkpoint_with_another_deduplication_is_rejected():
     columns = {None: pa.schema([("ts", pa.timestamp("us")), ("a", pa.int64()), ("b", pa.int64())])}
 
     def opened(pipeline, store):
@@ -141,7 +141,7 @@ def test_a_checkpoint_in_which_ids_lie_elsewhere_is_refused():
     words = ["keys ['a']", "now has []", "keep the old one"]
     refused(bm.StateError, lambda: opened(START.deduplicate("a", "b", within=9), store), words)
     words = [
-        "a stage without windows that gives rows, each once",
+        "a stage of deduplication without windows",
         "now has a stage with windows",
         "keep the stage as it was",
     ]
@@ -151,7 +151,7 @@ def test_a_checkpoint_in_which_ids_lie_elsewhere_is_refused():
     refused(
         bm.StateError,
         lambda: opened(rows, store),
-        ["is of a stage with windows", "now has a stage without windows", "forgotten"],
+        ["is of a stage with windows", "now has a stage of deduplication without windows", "would be lost"],
     )
     store = DictStore()
     opened(windows.deduplicate("a", within=9), store).step([None], None, [])
@@ -166,7 +166,7 @@ IDS = {None: pa.schema([("ts", pa.timestamp("us")), ("id", pa.int64()), ("team",
 
 
 @pytest.mark.parametrize("first", [PLAIN.deduplicate("id"), START.deduplicate("id", within="1 hour")], ids=str)
-def test_a_checkpoint_of_rows_known_otherwise_is_refused(first):
+def test_a_checkpoint_with_other_id_columns_is_rejected(first):
     store = DictStore()
 
     def opened(pipeline, schemas=IDS):

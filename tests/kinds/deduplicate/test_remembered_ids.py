@@ -44,7 +44,7 @@ def test_every_segment_has_its_hashes_of_8_bytes_per_id():
 
 
 @pytest.mark.parametrize("held", [None, b"1234567", b"123456789"], ids=["gone", "cut", "longer"])
-def test_hashes_that_are_not_what_was_written_are_refused(held):
+def test_damaged_hashes_are_rejected(held):
     store = DictStore()
     taken(store, ["a"], [1])
     (name,) = (name for name in store if name.startswith("ids/h"))
@@ -55,6 +55,6 @@ def test_hashes_that_are_not_what_was_written_are_refused(held):
         taken(store, ["b"], [2])
 
 
-def test_a_row_is_too_old_when_its_id_would_be_forgotten_already():
+def test_a_row_is_too_old_when_its_id_would_have_expired():
     ids = opened(DictStore())
     assert ids.too_old(np.array([0, 1, 2]) * S, 11 * S).tolist() == [True, True, False]

@@ -1,4 +1,4 @@
-"""A stage that gives each row once (rules/output.md#duplicates-of-rows)."""
+"""A stage of deduplication only (rules/output.md#duplicates-of-rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that come again (rules/output.md#duplicates)."""
+"""Deduplication (rules/output.md#duplicates)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Again = tuple[Bounds, Row, Bounds, DropReason]
 
 
 def came_again(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Again]:
-    """Which of the rows of a bundle their windows do not take, since they came before."""
+    """The duplicates of a bundle, per window."""
     once = twin.options.deduplication
     if once is None:
         return []
@@ -32,7 +32,7 @@ def came_again(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> lis
 
 
 def in_windows(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], columns: Sequence[str]) -> Iterator[Again]:
-    """A window knows the rows that it took; of windows that merge, what all of the bundle would become.
+    """A window stores the ids of its rows; for merging windows that of the merged bundle.
 
     Of rows that a closed session took before, nothing else is asked, nor do others become anything with them.
     """
@@ -68,7 +68,7 @@ def took_before(key: Key, own: Bounds, id_: Any) -> Bounds | None:
 def within(
     twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], columns: Sequence[str], within_us: int
 ) -> Iterator[Again]:
-    """A key knows its rows for some time, in whatever windows they are."""
+    """A key stores ids for some time, in all windows."""
     judged: dict[int, DropReason | None] = {}
     for own, row in pairs:
         if id(row) not in judged:
@@ -83,7 +83,7 @@ def within(
 def remember(
     remembered: list[tuple[Any, int]], id_: Any, time_us: int, within_us: int, watermark: float
 ) -> DropReason | None:
-    """Why a row is not taken; else its id is remembered from now on (rules/output.md#duplicates-within)."""
+    """The drop reason of a row; otherwise its id is stored (rules/output.md#duplicates-within)."""
     until = min(time_us + within_us, END_OF_TIME_US)
     if until <= watermark:
         return DropReason.OUT_OF_RETENTION
@@ -94,12 +94,12 @@ def remember(
 
 
 def id_of(columns: Sequence[str], values: Mapping[str, Any]) -> list[Any]:
-    """By what a row is known again."""
+    """The id of a row."""
     return [normal(values.get(column)) for column in columns]
 
 
 class FirstCome:
-    """Which of the rows of a bundle counts: by event time, then by columns that are read, by name, then by the others.
+    """The effective row among duplicates of a bundle: by event time, then by the columns that are read, by name, then by the others.
 
     Args:
         read: the columns that are; None among them: all.
@@ -116,7 +116,7 @@ class FirstCome:
 
 
 def columns_read(accumulations: Mapping[str, Accumulation]) -> list[str | None]:
-    """The columns that accumulations read; None for one that reads whole rows."""
+    """The columns read by accumulations; None for one that reads whole rows."""
     found: list[str | None] = []
     for one in accumulations.values():
         found += [None] if one.inputs is None else one.inputs

@@ -21,7 +21,7 @@ from tests.kinds.hold_back.operator import NAME, HoldBackOperator
 
 @attrs.frozen
 class HoldBack(Stage):
-    """A row comes out when the watermark is ``span`` past its event time; one without event time at once."""
+    """A row is emitted when the watermark is ``span`` past its event time; a row without event time immediately."""
 
     span: Duration = attrs.field(converter=read_positive)
 

@@ -48,12 +48,12 @@ def came(pipeline):
     return [[(pane.key, dict(pane.values)) for pane in panes] for _, panes in SCRIPT.trace(pipeline)]
 
 
-def test_rows_come_out_when_the_watermark_is_the_span_past_them_in_the_order_of_their_times():
+def test_rows_are_emitted_in_order_of_time_when_the_watermark_is_the_span_past_them():
     times = [[values["ts"] for _, values in panes] for panes in came(PIPELINES["rows held back"])]
     assert times == [[], [], [1], [2], [2], [3, 9]]
 
 
-def test_a_stage_after_it_finds_nothing_late_since_the_watermark_is_held_back_too():
+def test_the_held_watermark_makes_nothing_late_downstream():
     panes = [pane for _, panes in SCRIPT.trace(PIPELINES["rows held back, then counted"]) for pane in panes]
     assert {pane.timing for pane in panes} == {bm.PaneTiming.ON_TIME}
     assert sum(pane.values["n"] for pane in panes) == 5
@@ -85,7 +85,7 @@ def test_inspect_shows_its_watermark_and_check_upgrade_another_kind_in_its_place
         windows.open(stores[0])
 
 
-def test_a_suppress_holds_what_it_gives():
+def test_a_suppress_holds_its_output():
     held = held_back(5, SOURCE).suppress(bm.UntilTimeLimit(10, clock="processing"))
     script = TestStream().step([{"ts": 3, "team": "red"}, {"ts": 1, "team": "blue"}, {"ts": 4, "team": "red"}], clock=1)
     came = [
@@ -100,7 +100,7 @@ def test_explain_has_its_words():
     assert "stage 2 of 3\nrows         held back until the watermark is 5 seconds past their event time" in words
 
 
-def test_it_refuses_what_it_cannot_take_when_it_is_composed():
+def test_it_refuses_invalid_inputs_when_it_is_composed():
     retracting = FIRST.trigger(bm.triggers.Always()).accumulating_and_retracting()
     with pytest.raises(bm.PipelineError, match="which does not retract"):
         held_back(5, retracting).then(COUNTS)

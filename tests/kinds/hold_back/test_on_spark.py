@@ -11,7 +11,7 @@ def test_a_custom_kind_of_stage_runs_between_pipelines_with_a_restart(spark, by_
         assert by_key(panes) == by_key(expected), event
 
 
-def test_state_inspect_and_check_upgrade_read_what_it_declares(spark, tmp_path):
+def test_state_inspect_and_check_upgrade_read_its_declared_state(spark, tmp_path):
     pipeline, first = PIPELINES["rows held back"], TestStream(SCRIPT.events[:3])
     first.trace_on_spark(spark, pipeline, checkpoint=tmp_path)
     held = pipeline.state(spark, tmp_path / "checkpoint").held().orderBy("due").collect()

@@ -28,7 +28,7 @@ class HoldBackTwin:
         return self.side.watermark - self.span_us
 
     def step(self, step: Step) -> list[Pane]:
-        """What the watermark is past, in the order of its times and then of its columns."""
+        """The rows that the watermark has passed, ordered by time and then by columns."""
         self.side.step(step, self.clock)
         self.clock = self.clock if step.clock_us is None else step.clock_us
         arrived, self.held = sorted([*self.held, *self.side.panes, *self.side.rows], key=in_order), []

@@ -1,4 +1,4 @@
-"""Conditions and computed columns, each beside what it means in plain Python, for the twin."""
+"""Conditions and computed columns, each with its meaning in plain Python, for the twin."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def one_of(some: list[tuple[pc.Expression, Meaning]]) -> st.SearchStrategy[Formu
 
 @st.composite
 def conditioned(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
-    """A merge, a join or a table whose inputs that are rows with a value take some of them only."""
+    """A merge, a join or a table with conditions on its inputs."""
 
     def conditioned_input(taken: Input) -> Input:
         if isinstance(taken, Source):
@@ -67,7 +67,7 @@ def conditioned(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
 
 @st.composite
 def refined(draw: st.DrawFn, pipeline: bm.Pipeline, *, where: bool = True) -> bm.Pipeline:
-    """A pipeline with n=Count() of which some rows are taken, some panes come out, with something computed."""
+    """A pipeline with n=Count(), conditions on rows and panes, and computed columns."""
     return evolve(
         pipeline,
         where=draw(st.none() | one_of(TAKEN)) if where else None,
@@ -82,13 +82,13 @@ def meaning(formula: Formula) -> Meaning:
 
 @attrs.frozen
 class Shown:
-    """What is said of what comes out, for the twin."""
+    """The refinement of the output, for the twin."""
 
     having: Formula | None
     derived: Mapping[str, Formula]
 
     def of(self, panes: list[bm.Pane]) -> list[bm.Pane]:
-        """Panes with what is computed, without those left out; dropped rows as they are."""
+        """Panes with computed columns that satisfy the condition; dropped rows unchanged."""
         out = []
         for pane in panes:
             if pane.kind is bm.PaneKind.DROPPED:

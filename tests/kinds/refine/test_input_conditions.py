@@ -36,7 +36,7 @@ def test_conditions_of_an_input_add_up_and_are_in_words_and_in_the_repr():
     (pane,) = pipeline.run(SCRIPT)
     assert pane.values == {"orders": 1, "clicks": 1}
     assert (
-        "where        only rows of orders with ((amount > 3) and (amount < 9)); the others move" in pipeline.explain()
+        "where        only rows of orders with ((amount > 3) and (amount < 9)); the others still" in pipeline.explain()
     )
     assert ".key_by('user').where(((amount > 3) and (amount < 9)))" in repr(pipeline)
 
@@ -66,12 +66,12 @@ def test_a_condition_of_panes_may_read_their_pane():
     assert table.run(TestStream().add([{"at": 1, "user": "ann", "amount": 3}])) == []
 
 
-def test_a_row_with_which_a_condition_of_an_input_raises_is_dropped_for_it():
+def test_a_row_that_fails_a_condition_of_an_input_is_dropped():
     pipeline = merged(ORDERS.where(pc.divide(pc.scalar(12), pc.field("amount") - 3) > 0)).on_error("drop")
     dropped, pane = pipeline.run(SCRIPT)
     assert (dropped.reason, dropped.values["orders"]["amount"]) == ("error", 3)
     assert pane.values == {"orders": 1, "clicks": 1}
-    with pytest.raises(bm.UserFunctionError, match="start the query again from the same checkpoint"):
+    with pytest.raises(bm.UserFunctionError, match="restart from the same checkpoint"):
         joined(bm.Pipeline().event_time("at", AT).where(pc.divide(pc.scalar(12), pc.field("amount") - 3) > 0)).run(
             TestStream().add([{"at": 2, "user": "ann", "amount": 3}], input="orders")
         )
@@ -102,7 +102,7 @@ RETRACTED = {
 
 
 @pytest.mark.parametrize(("made", "orders"), STAYS.values(), ids=STAYS)
-def test_another_condition_holds_from_the_next_rows_on(made, orders):
+def test_a_changed_condition_applies_from_the_next_rows_on(made, orders):
     store = DictStore()
     first = made(orders.where(LARGE))
     opened(first, store).step([None] * len(first.flow.inputs), None, [])
@@ -135,11 +135,11 @@ def test_another_condition_of_retracted_panes_of_a_merge_is_refused():
             opened(other, store)
 
 
-def test_a_total_over_all_keys_meets_the_rows_of_each_key():
+def test_a_global_total_is_joined_with_each_key():
     tens = bm.FixedWindows(10)
     each = ORDERS.window(tens).accumulate(spent=Sum("amount"))
     total = bm.Pipeline().event_time("at", AT).window(tens).accumulate(spent=Sum("amount"))
-    with pytest.raises(bm.PipelineError, match=r"key both by none, a stage by .then\(bm.Pipeline\(\)\)"):
+    with pytest.raises(bm.PipelineError, match=r"leave both without keys, a stage by .then\(bm.Pipeline\(\)\)"):
         bm.merge(each=each, total=total)
     shares = bm.merge(each=each.then(bm.Pipeline()), total=total).accumulate(of=InnerJoin("each", "total"))
     rows = [{"at": 1, "user": "ann", "amount": 3}, {"at": 2, "user": "bob", "amount": 5}]

@@ -58,7 +58,7 @@ def unconditioned(pipeline):
 @every_kind
 @cost(3)
 @given(data=st.data())
-def test_a_row_left_out_of_an_input_is_as_if_it_had_not_come(kind, data):
+def test_a_filtered_row_of_an_input_has_no_effect(kind, data):
     pipeline, script = drawn(data, kind)
     assume(
         rows_by_source(filtered(pipeline, script)).keys() == rows_by_source(script).keys()
@@ -67,7 +67,7 @@ def test_a_row_left_out_of_an_input_is_as_if_it_had_not_come(kind, data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- with conditions, + without rows", *found])
 
 
-def test_all_conditions_are_drawn_over_rows_and_panes():
+def test_the_strategy_covers_all_conditions_over_rows_and_panes():
     assert all(
         isinstance(meaning({"score": 3, "n": 2, "timing": "LATE", "is_last": True}), (bool, int))
         for _, meaning in TAKEN + SHOWN

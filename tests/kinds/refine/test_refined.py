@@ -32,20 +32,20 @@ def test_conditions_add_up_and_are_part_of_a_pipelines_value():
     assert ".where(((score > 0) and (score < 9)))" in repr(REFINED)
 
 
-def test_explain_says_them():
+def test_explain_lists_conditions_and_columns():
     words = " ".join(REFINED.explain().split())
-    assert "where only rows with ((score > 0) and (score < 9)); the others move the watermark all the same" in words
+    assert "where only rows with ((score > 0) and (score < 9)); the others still advance the watermark" in words
     assert "columns computed: double=multiply_checked(n, 2)" in words
     assert "having only panes with (double >= 4) come out, and only their retractions" in words
 
 
-def test_a_pane_that_was_left_out_is_not_taken_back():
+def test_a_filtered_pane_is_not_retracted():
     script = TestStream().add(ROWS[:1]).add(ROWS[1:]).add(ROWS[:1])
     panes = [(str(pane.kind), pane.index, pane.values["double"]) for pane in REFINED.run(script)]
     assert panes == [("PANE", 1, 4), ("RETRACTION", 1, 4), ("PANE", 2, 6)]
 
 
-def test_with_a_suppress_they_are_about_what_it_lets_through():
+def test_with_a_suppress_conditions_apply_to_its_output():
     final = REFINED.suppress(bm.UntilWindowCloses())
     script = TestStream().add(ROWS).add([{"ts": 1, "team": "blue", "score": 5}])
     (held, _) = final.state(script).held()
@@ -54,10 +54,10 @@ def test_with_a_suppress_they_are_about_what_it_lets_through():
     assert (pane.key, pane.values) == ({"team": "red"}, {"n": 2, "total": 3, "double": 4})
 
 
-def test_a_formula_that_fails_on_a_value_says_which_and_stops():
+def test_a_formula_that_fails_names_the_value_and_stops():
     broken = PLAYS.with_columns(share=pc.field("total") / (N - 1))
     with pytest.raises(
         bm.UserFunctionError,
-        match=r"with_columns\(share=.*divide by zero; a checkpoint does not take another expression: begin a new one",
+        match=r"with_columns\(share=.*divide by zero; a checkpoint does not allow another expression: begin a new one",
     ):
         broken.run(TestStream().add(ROWS[:1]))

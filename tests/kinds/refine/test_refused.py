@@ -10,7 +10,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Always, Repeatedly
 from tests.refused import ONE_ORDER, ONE_ROW, ORDERS, PLAIN, RATES, RETRACTING, START, cases, joined, refused
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("where text", lambda: START.where("score > 3"), ["where(condition)='score > 3'", "pc.field('score') > 3"]),
     (
@@ -18,7 +18,7 @@ AT_ONCE = [
         lambda: PLAIN.having(len),
         ["having(condition)=<built-in function len>", "pyarrow.compute as pc"],
     ),
-    ("with_columns number", lambda: PLAIN.with_columns(x=3), ["with_columns(x)=3", "expression of pyarrow's"]),
+    ("with_columns number", lambda: PLAIN.with_columns(x=3), ["with_columns(x)=3", "pyarrow expression"]),
 ]
 
 
@@ -32,7 +32,7 @@ TOGETHER = [
 ]
 
 
-# What only the columns show.
+# Errors that depend on the columns.
 COLUMNS = [
     ("where missing", PLAIN.where(pc.field("points") > 3), ["where((points > 3))", "No match", "score int64"]),
     ("where a number", PLAIN.where(pc.field("score") + 1), ["where(", "is int64", "must be a boolean"]),
@@ -57,7 +57,7 @@ REFUSED = [
         "where of an as-of join",
         bm.PipelineError,
         lambda: joined().where(pc.field("rate") > 3),
-        ["where((rate > 3)) of an as-of join", "of an input", ".then(bm.Pipeline().where("],
+        ["where((rate > 3)) of an as-of join", "on an input", ".then(bm.Pipeline().where("],
     ),
     (
         "where of an input of a column that is not there",
@@ -75,7 +75,7 @@ REFUSED = [
         "having after a suppress",
         bm.PipelineError,
         lambda: RETRACTING.suppress(bm.UntilWindowCloses()).having(pc.field("plays") > 3),
-        ["having(...) after suppress(...)", "say it before"],
+        ["having(...) after suppress(...)", "call it before suppress"],
     ),
     (
         "having of an as-of join",
@@ -87,23 +87,23 @@ REFUSED = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
 @cases(TOGETHER, "pipeline", "fragments")
-def test_options_that_do_not_go_together_are_refused_before_anything_runs(pipeline, fragments):
+def test_incompatible_options_are_rejected_before_anything_runs(pipeline, fragments):
     refused(bm.PipelineError, pipeline.explain, fragments)
     refused(bm.PipelineError, lambda: pipeline.run(TestStream()), fragments)
 
 
 @cases(COLUMNS, "pipeline", "fragments")
-def test_a_column_that_is_not_there_or_of_the_wrong_type_is_refused(pipeline, fragments):
+def test_a_missing_or_mistyped_column_is_rejected(pipeline, fragments):
     refused(bm.ColumnError, lambda: pipeline.run(ONE_ROW), fragments)
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)
 
 

@@ -15,7 +15,7 @@ from beamish.flow import Flow, Panes
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.window.stage import WindowStage
 from beamish.testing import TestStream
-from tests.declared_options import Said, said
+from tests.declared_options import StageOptions, said
 from tests.own.windows import Absorbed, OfABlock
 from tests.strategies.chains import chains
 from tests.strategies.flows import flows
@@ -30,18 +30,18 @@ spilling = st.builds(bm.Buffer, max_records=st.sampled_from([0, 1, 3]), when_ful
 of_records = st.builds(bm.Buffer, max_records=st.sampled_from([0, 1, 1, 2, 3]))
 of_bytes = st.builds(bm.Buffer, max_records=st.sampled_from([None, 2]), max_bytes=st.sampled_from([0, 9, 20, 40, 80]))
 patient = st.one_of(st.just(bm.Buffer()), st.just(bm.Buffer()), spilling)
-"""Nothing comes before its time."""
+"""No early emission."""
 any_buffer = st.one_of(patient, patient, of_records, of_bytes)
 SHUTTING = st.builds(bm.Buffer, max_records=st.sampled_from([0, 1, 2, 3]), when_full=st.just(bm.SHUT_DOWN))
 some_buffers = st.one_of(any_buffer, any_buffer, SHUTTING)
 
 
-def untils(stage: Said, window: bm.WindowOption) -> st.SearchStrategy[bm.UntilWindowCloses | bm.UntilTimeLimit]:
-    """Whatever goes with a stage whose windows these are."""
+def untils(stage: StageOptions, window: bm.WindowOption) -> st.SearchStrategy[bm.UntilWindowCloses | bm.UntilTimeLimit]:
+    """Anything compatible with a stage that has these windows."""
     own = waits.map(lambda wait: wait * unit(window))
     if stage.discards and any(
         isinstance(one, a.Fold) and one.merge is None for one in stage.accumulations.values()
-    ):  # what cannot be added up
+    ):  # not summable
         return st.builds(bm.UntilTimeLimit, st.just(0), st.sampled_from(["event", "processing"]))
     timeless = stage.combiner is bm.TimestampCombiner.END_OF_WINDOW and has_all_of_time(window)
     clocks = st.sampled_from(["processing"] if timeless else ["event", "processing"])
@@ -66,7 +66,7 @@ def suppresses(
     chosen = draw(untils(stage, stage.window or inherited(flow)) if until is None else until)
     buffer = draw(buffers)
     if buffer.max_bytes is not None and stage.discards:
-        buffer = bm.Buffer(max_records=buffer.max_records)  # how many bytes an accumulator has is the engine's matter
+        buffer = bm.Buffer(max_records=buffer.max_records)  # the byte size of an accumulator depends on the engine
     if isinstance(chosen, bm.UntilWindowCloses) and not buffer.strict:
         buffer = bm.Buffer()
     return bm.Suppress(chosen, buffer=buffer)
@@ -79,7 +79,7 @@ def held(
     buffers: st.SearchStrategy[bm.Buffer],
     until: st.SearchStrategy[bm.UntilWindowCloses | bm.UntilTimeLimit] | None,
 ) -> Flow:
-    """The flow with some of its stages suppressed, and lateness enough above them."""
+    """The flow with some stages suppressed, and sufficient lateness above them."""
     inputs = [
         attrs.evolve(one, flow=held(draw, one.flow, some, buffers, None)) if isinstance(one, Panes) else one
         for one in flow.inputs
@@ -119,7 +119,7 @@ def suppressed(
 
 
 def busy_script(number: int) -> TestStream:
-    """A long script of one key, of whole steps: in most the watermark moves, the clock moves, and rows come, many of them late.
+    """A long script of one key, of whole steps, most with watermark, clock and rows, many of them late.
 
     Not to be shrunk, but dense.
     """
@@ -154,7 +154,7 @@ busy_triggers = st.sampled_from(
 
 @st.composite
 def busy(draw: st.DrawFn, buffers: st.SearchStrategy[bm.Buffer] = any_buffer) -> bm.Pipeline:
-    """Windows of one key that fire again and again, late too, and short waits; most are sessions that retract."""
+    """Windows of one key that fire repeatedly, late too, and short waits; most are retracting sessions."""
     retracts = draw(st.sampled_from([True, True, False]))
     window = draw(
         st.one_of(st.builds(bm.Sessions, st.integers(2, 6)), st.sampled_from([bm.FixedWindows(5), OfABlock()]))
@@ -186,9 +186,9 @@ sessions_of_one_key = pipelines(
     keys=st.just(()),
     accumulation=st.sampled_from([a.Count(), a.Sum("score"), a.Collect("score")]),
 )
-"""Most are sessions; what is held merges."""
+"""Mostly sessions, whose buffers merge."""
 some_pipelines = st.one_of(pipelines(), pipelines(), chains())
-"""Of one source without a name."""
+"""For one source without a name."""
 some_merges = st.one_of(merges(), flows())
 
 

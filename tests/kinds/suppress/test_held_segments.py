@@ -1,4 +1,4 @@
-"""What a suppress reads, writes and removes of its segments: a step touches those that it needs, and leaves nothing behind."""
+"""Reads, writes and removals of a suppress's segments: a step touches only the ones that it needs, and leaks none."""
 
 import pyarrow as pa
 import pytest
@@ -40,7 +40,7 @@ class Watched(DictStore):
 
 
 def step(pipeline, store, rows=(), *, watermark=None, clock=None):
-    """A step; gives what came out, as (key, kind, count)."""
+    """Run a step; returns the output as (key, kind, count)."""
     schema = {None: pa.schema([("ts", pa.timestamp("us")), ("k", pa.string())])}
     operator = pipeline.flow.bind(schema, shards=1).operator
     shard = operator.open(store)
@@ -66,7 +66,7 @@ def held(store):
     ],
     ids=["changes", "closes", "limit"],
 )
-def test_what_has_left_leaves_no_segment_behind(pipeline, until):
+def test_emitted_slots_leave_no_segment(pipeline, until):
     store = Watched()
     assert step(pipeline, store, [(1, "a"), (2, "b")]) == []
     assert held(store)
@@ -74,7 +74,7 @@ def test_what_has_left_leaves_no_segment_behind(pipeline, until):
     assert held(store) == set()
 
 
-def test_a_step_in_which_nothing_is_due_reads_no_segment():
+def test_a_step_without_due_slots_reads_no_segment():
     pipeline = WINDOWS.suppress(bm.UntilTimeLimit(1000, clock="event"))
     store = Watched()
     step(pipeline, store, [(1, "a"), (500, "b"), (900, "c")])
@@ -95,14 +95,14 @@ def test_closed_windows_leave_at_once_and_a_time_limit_reads_no_finished_ones():
     assert step(closes, Watched(), [(1, "a"), (70, "b")]) == [("a", "PANE"), ("b", "PANE")]
 
 
-def test_a_window_that_has_finished_leaves_when_its_time_limit_becomes_a_wait_for_its_close():
+def test_a_finished_window_is_emitted_when_the_wait_changes_to_window_close():
     finished = WINDOWS.trigger(AfterCount(1), allow_data_loss=True).discarding()
     store = Watched()
     assert step(finished.suppress(bm.UntilTimeLimit(1000, clock="event")), store, [(1, "a")]) == []
     assert step(finished.suppress(bm.UntilWindowCloses()), store, watermark=30) == [("a", "PANE")]
 
 
-def test_a_segment_that_takes_nothing_back_is_read_beside_one_that_does():
+def test_segments_with_and_without_retractions_are_read_together():
     pipeline = WINDOWS.allowed_lateness(10_000).suppress(bm.UntilTimeLimit(5, clock="processing"))
     store = Watched()
     assert step(pipeline, store, [(5000, "b")], clock=1) == []

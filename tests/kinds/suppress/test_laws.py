@@ -58,7 +58,7 @@ def test_spill_with_any_limits_is_as_without_limits(until, data):
 @pytest.mark.of_law("law-suppress-limits")
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
 @given(data=st.data())
-def test_shut_down_gives_what_spill_gives_or_an_error(until, data):
+def test_shut_down_gives_the_output_of_spill_or_an_error(until, data):
     plain = data.draw(sessions_of_one_key)
     script = data.draw(scripts.scripts(plain))
     limited = plain.suppress(until, buffer=data.draw(SHUTTING))

@@ -30,7 +30,7 @@ SESSIONS = st.builds(bm.Sessions, st.integers(2, 6))
 
 
 def in_two_runs(pipeline, otherwise, script, first):
-    """What comes in two runs, the second with another suppress; the first is of so many steps."""
+    """The output of two runs, the second with another suppress; the first has this many steps."""
     rows = script_rows(pipeline.flow, script.events)
     if not rows.any:
         return []
@@ -56,7 +56,7 @@ def of_twin(pipeline, otherwise, script, first):
 
 @pytest.mark.of_law("law-suppress-restart")
 @given(st.data())
-def test_a_second_run_with_another_suppress_goes_on_with_what_is_held(data):
+def test_a_second_run_with_another_suppress_continues_with_the_buffer(data):
     kind = data.draw(st.sampled_from(["rows", "rows", "sessions", "changes"]))
     if kind == "changes":
         pipeline = data.draw(changes.changes(until=until_limit("event", "processing")))
@@ -96,7 +96,7 @@ def test_panes_gathered_before_there_was_a_wait_leave_with_the_merged_pane():
     assert kinds_and_bounds(came) == [("PANE", 0, 10), ("RETRACTION", 0, 10), ("PANE", 0, 15)]
 
 
-def test_what_waited_for_a_pane_leaves_when_its_window_closes_in_a_run_that_waits_for_that():
+def test_retractions_waiting_for_a_pane_are_emitted_at_window_close():
     absorbed = with_next_pane(Absorbed(), bm.triggers.Always()).only_updated_panes().accumulate(most=Max("x"))
     limited, closes = (
         absorbed.suppress(until) for until in (bm.UntilTimeLimit(5, clock="event"), bm.UntilWindowCloses())

@@ -1,4 +1,4 @@
-"""Laws of suppress: what comes out is what the stage gave, and comes to the same (rules/laws.md#law-suppress-nothing-is-lost)."""
+"""Laws of suppress: it emits panes of its stage, with the same final result (rules/laws.md#law-suppress-nothing-is-lost)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_nothing_is_lost_discarding_the_parts_of_a_window_add_up(data):
 @pytest.mark.of_law("law-suppress-nothing-is-lost")
 @cost(2)
 @given(st.data())
-def test_nothing_is_lost_each_pane_that_comes_is_one_that_the_stage_gave_in_its_order(data):
+def test_nothing_is_lost_each_pane_is_one_of_the_stages_in_order(data):
     """And each that does not was superseded, or is held; what parts add up to are their own values."""
     pipeline = data.draw(suppressed(pipelines(with_dropped=st.just(False), accumulation=exact)))  # noqa: FBT003
     script = data.draw(scripts(pipeline))
@@ -142,7 +142,7 @@ def of_each_window(pipeline, panes):
 
 
 def as_told(pipeline, one, other):
-    # What a final pane does is another thing: nothing of its window is live before it.
+    # Final panes differ: nothing of their window is live before them.
     same = attrs.evolve(one, values={}, key={}, change=None) == attrs.evolve(other, values={}, key={}, change=None)
     return same and (said(pipeline).discards or line(one) == line(other))
 
@@ -150,7 +150,7 @@ def as_told(pipeline, one, other):
 @pytest.mark.of_law("law-suppress-final-is-never")
 @cost(2)
 @given(st.data())
-def test_final_is_never_until_windows_close_the_rows_are_those_of_a_trigger_that_never_fires(data):
+def test_final_until_windows_close_equals_the_trigger_never(data):
     plain = data.draw(
         pipelines(
             trigger=triggers.filter(lambda trigger: not trigger.may_lose_rows(1)),

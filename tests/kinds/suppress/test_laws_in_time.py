@@ -58,7 +58,7 @@ def is_due(pipeline, until, since, pane, now):
 
 @pytest.mark.of_law("law-suppress-in-time")
 @given(st.data())
-def test_in_time_nothing_is_held_past_its_due_step_and_nothing_leaves_before(data):
+def test_every_slot_is_emitted_exactly_in_its_due_step(data):
     plain, until = data.draw(plain_stages), data.draw(untils)
     script = data.draw(scripts(plain))
     held = plain.suppress(until, buffer=data.draw(patient))
@@ -80,7 +80,7 @@ def test_in_time_nothing_is_held_past_its_due_step_and_nothing_leaves_before(dat
 def test_limits_hold_after_each_step(data):
     plain, buffer = data.draw(plain_stages), data.draw(st.one_of(of_records, of_bytes))
     script = data.draw(scripts(plain))
-    if said(plain).retracts or said(plain).discards:  # what it takes back, and accumulators, count too
+    if said(plain).retracts or said(plain).discards:  # retractions and accumulators count too
         buffer = bm.Buffer(max_records=2 if buffer.max_records is None else buffer.max_records)
     held = plain.suppress(data.draw(limits), buffer=buffer)
     newest = {}

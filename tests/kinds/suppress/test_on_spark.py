@@ -112,7 +112,7 @@ def at(seconds):
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def test_a_full_buffer_stops_the_query_and_a_larger_one_goes_on_from_the_checkpoint(rows, panes_of):
+def test_a_full_buffer_stops_the_query_and_a_larger_one_continues_from_the_checkpoint(rows, panes_of):
     def pipeline(most):
         return SOURCE.changes().suppress(
             bm.UntilTimeLimit(10, clock="event"), buffer=bm.Buffer(max_records=most, when_full=bm.SHUT_DOWN)
@@ -130,7 +130,7 @@ def test_a_full_buffer_stops_the_query_and_a_larger_one_goes_on_from_the_checkpo
 
 
 @pytest.mark.deep
-def test_a_suppress_that_holds_something_may_not_go_but_may_be_added_and_changed(spark, tmp_path, rows, panes_of):
+def test_a_non_empty_suppress_cannot_be_removed(spark, tmp_path, rows, panes_of):
     totals = SOURCE.window(bm.FixedWindows(10)).trigger(AfterWatermark(early=AfterCount(1))).accumulating()
     totals = totals.accumulate(n=Count())
     rows.add(row("a", 1, at(1)))
@@ -174,7 +174,7 @@ def test_several_windowings_are_suppressed_together(spark, by_key):
     assert ("long", 14) in {(pane.key["windowing"], pane.values["total"]) for pane in panes}
 
 
-def test_what_waits_on_the_clock_leaves_in_the_available_now_run_in_which_its_time_comes(files, run_query):
+def test_slots_waiting_for_the_clock_are_emitted_under_available_now(files, run_query):
     """In the second run no row comes; the wait has become so short that its time has come (rules/suppress.md#suppress-restart)."""
     scores = files(ts=pa.timestamp("us", "UTC"), k=pa.string(), v=pa.int64())
     scores.add({"ts": datetime(2024, 1, 1, tzinfo=UTC), "k": "a", "v": 5})

@@ -37,7 +37,7 @@ REFUSED = [
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)
 
 
@@ -84,7 +84,10 @@ PIPELINES = {
         ["timestamp_combiner", "clock='processing'"],
     ),
     "a second suppress": (lambda: TOTALS.suppress(CLOSES).suppress(EVENT), ["suppressed already"]),
-    "a call after it": (lambda: TOTALS.suppress(CLOSES).accumulate(n=Count()), ["accumulate", "say it before"]),
+    "a call after it": (
+        lambda: TOTALS.suppress(CLOSES).accumulate(n=Count()),
+        ["accumulate", "call it before suppress"],
+    ),
     "fold that cannot add up": (
         lambda: TOTALS.discarding().accumulate(folded=Fold(0, add, "v")).suppress(CLOSES),
         ["merge="],
@@ -108,5 +111,5 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize(("make", "words"), PIPELINES.values(), ids=PIPELINES)
-def test_what_does_not_go_together_is_refused_when_it_is_composed(make, words):
+def test_incompatible_suppress_options_are_rejected_when_composed(make, words):
     refused(bm.PipelineError, make, words)

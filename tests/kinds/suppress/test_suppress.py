@@ -42,7 +42,7 @@ def test_a_next_stage_with_enough_lateness_or_a_wait_on_the_clock_is_taken():
         assert suppressed.then(NEXT.allowed_lateness(lateness))
 
 
-def test_a_full_buffer_says_what_is_held_what_is_allowed_and_the_ways_on():
+def test_a_full_buffer_reports_size_limit_and_fixes():
     pipeline = SOURCE.changes().suppress(EVENT, buffer=bm.Buffer(max_records=1, when_full=bm.SHUT_DOWN), name="alerts")
     with pytest.raises(bm.BufferFullError) as caught:
         pipeline.run(TestStream().add([row("a", 1, 1), row("b", 2, 2)]))
@@ -54,10 +54,10 @@ def explained(pipeline):
     return " ".join(pipeline.explain().split())
 
 
-def test_explain_says_what_is_waited_for_by_which_clock_and_the_limits():
+def test_explain_of_suppress():
     said = explained(TOTALS.suppress(CLOCK, buffer=bm.Buffer(max_records=2000, when_full=bm.SHUT_DOWN)))
     assert "held until 10 seconds have passed on the clock since the first update" in said
-    assert "clock needed: a heartbeat row brings every shard the batch's clock" in said
+    assert "clock needed: a heartbeat row carries the batch's clock to every shard" in said
     assert "buffer per shard at most 2,000 updates; when full, the query stops" in said
     said = explained(TOTALS.suppress(EVENT))
     assert "it is the window's last microsecond, so the wait runs from the window's end" in said
@@ -66,7 +66,7 @@ def test_explain_says_what_is_waited_for_by_which_clock_and_the_limits():
     said = explained(TOTALS.suppress(CLOSES))
     assert "until the window closes: the watermark is 30 seconds past its end" in said
     said = explained(CHANGES.suppress(bm.UntilWindowCloses(5)))
-    assert "a row sets what is held of k and the window in window; it deletes it where gone is" in said
+    assert "a row sets the value of k and the window in window; it deletes it where gone is" in said
     assert "the watermark is 5 seconds past its end" in said
 
 
@@ -78,7 +78,7 @@ def test_a_repr_evaluates_to_the_pipeline_and_a_suppress_is_a_value_for_then():
     assert TOTALS.then(bm.Suppress(EVENT, buffer=buffer, name="a")) == TOTALS.suppress(EVENT, buffer=buffer, name="a")
 
 
-def test_state_says_what_is_held_since_when_and_until_when():
+def test_state_shows_buffered_updates_with_since_and_due():
     script = TestStream().step([row("a", 1, 1), row("b", 2, 2)], clock=100).step([row("a", 5, 3)], clock=104)
     (a, b) = sorted(TOTALS.suppress(CLOCK).state(script).held(), key=lambda held: held.key["k"])
     assert (a.values, a.since, a.due, a.name) == ({"total": 6}, at(100), at(110), "suppress")
@@ -100,7 +100,7 @@ def test_state_of_a_stage_in_the_middle_and_parts_that_wait_for_a_pane_are_shown
     assert (held.values, held.window.end) == ({"total": 3}, at(19))
 
 
-def test_what_only_takes_back_and_waits_for_a_pane_leaves_at_the_end_of_time():
+def test_waiting_retractions_are_emitted_at_the_end_of_time():
     # found by search: the merged window's pane is left out, since its value is the same
     pipeline = (
         bm.Pipeline()
@@ -121,7 +121,7 @@ def test_what_only_takes_back_and_waits_for_a_pane_leaves_at_the_end_of_time():
     assert pipeline.state(script).held() == []
 
 
-def test_a_merged_session_that_holds_nothing_takes_no_room_in_the_buffer():
+def test_an_empty_merged_session_is_not_buffered():
     sessions = (
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness(0))

@@ -1,4 +1,4 @@
-"""A stage of windows whose updates are held (rules/suppress.md#suppress): a twin that tells its updates, and one that holds them."""
+"""A suppressed stage of windows (rules/suppress.md#suppress): a twin that reports its updates, and one that buffers them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class PaneSlot(Slot):
     Attributes:
         twin: the stage.
         brings: the newest pane.
-        parts: where panes discard, the rows of those that it adds up.
-        takes_back: its own pane, let through and retracted since.
-        inherits: those of windows merged away, let through and retracted since.
+        parts: with discarding panes, the rows of those it sums up.
+        takes_back: its own emitted pane, retracted since.
+        inherits: those of merged windows, retracted since.
         first: the timestamp of the first of all these.
     """
 
@@ -45,7 +45,7 @@ class PaneSlot(Slot):
 
     @property
     def back(self) -> list[Pane]:
-        """All that it takes back, in the order in which it leaves."""
+        """All its retractions, in the order of emission."""
         own = [] if self.takes_back is None else [self.takes_back]
         return [*sorted(self.inherits, key=lambda pane: bounds_of_pane(pane)[::-1]), *own]
 
@@ -83,7 +83,7 @@ class PaneSlot(Slot):
             self.first = time_of(pane) if self.first is None else self.first
 
     def inherit(self, other: PaneSlot) -> None:
-        """A window has become part of this one (rules/suppress.md#suppress-merging)."""
+        """A window has been merged into this one (rules/suppress.md#suppress-merging)."""
         self.inherits += [*other.inherits, *([other.takes_back] if other.takes_back else [])]
         self.first = other.first if self.first is None else self.first
         self.parts += other.parts
@@ -104,14 +104,14 @@ class PaneSlot(Slot):
         return [row for pane in panes for row in self.twin.rows_of(pane)]
 
     def brought(self, pane: Pane) -> Pane:
-        """The newest pane; where panes discard, with all that came since the last one let through."""
+        """The newest pane; with discarding panes, of all rows since the last emitted one."""
         if not self.twin.options.discards:
             return pane
         values = {name: self.twin.value_of(name, self.parts) for name in self.twin.options.accumulations}
         return attrs.evolve(pane, values=values)
 
     def add(self, more: Collection[str]) -> None:
-        """There are further accumulations, which what is held does not have."""
+        """Accumulations were added, which the buffer does not have."""
         self.brings = self.brings and with_nulls(more, self.brings)
         self.takes_back = self.takes_back and with_nulls(more, self.takes_back)
         self.inherits = [with_nulls(more, pane) for pane in self.inherits]
@@ -122,7 +122,7 @@ def time_of(pane: Pane) -> int:
 
 
 class Telling(Twin):
-    """A stage of windows that tells its updates to the one who holds them: out of it come dropped rows only."""
+    """A stage of windows that reports its updates; it emits dropped rows only."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
@@ -134,7 +134,7 @@ class Telling(Twin):
         return self.said.retracts and not self.said.retracts_at_merge
 
     def tell(self, *, at_once: bool) -> None:
-        """rules/suppress.md#suppress-merging: of a merge it tells at once, whatever is said, if updates are held."""
+        """rules/suppress.md#suppress-merging: it reports a merge at once, if updates are buffered."""
         self.options = attrs.evolve(self.said, retract_merged=None) if at_once else self.said
 
     def give(self, pane: Pane, rows: Sequence[Row] = ()) -> None:
@@ -145,7 +145,7 @@ class Telling(Twin):
 
 
 class SuppressTwin:
-    """A stage of windows and what holds its updates."""
+    """A stage of windows and its suppress."""
 
     def __init__(self, flow: Flow) -> None:
         assert isinstance(flow.stage, Suppressed)
@@ -154,13 +154,13 @@ class SuppressTwin:
         self.change(flow.stage.suppress)
 
     def change(self, suppress: bm.Suppress) -> None:
-        """Go on with another suppress (rules/suppress.md#suppress-restart)."""
+        """Continue with another suppress (rules/suppress.md#suppress-restart)."""
         self.held.until, self.held.buffer = suppress.until, suppress.buffer
         self.holds = suppress.holds
         self.inner.tell(at_once=suppress.holds)
 
     def change_stage(self, flow: Flow) -> None:
-        """Go on with what is said of the stage otherwise (rules/running.md#restart)."""
+        """Continue with other options of the stage (rules/running.md#restart)."""
         assert isinstance(flow.stage, Suppressed)
         before = self.inner.said.accumulations.keys()
         self.inner.change(Flow(flow.stage.of, flow.inputs))
@@ -174,7 +174,7 @@ class SuppressTwin:
         return self.inner.watermark
 
     def step(self, step: Step) -> list[Pane]:
-        """What comes out in a step (rules/suppress.md#suppress-step)."""
+        """The output of a step (rules/suppress.md#suppress-step)."""
         dropped = self.inner.step(step)
         told, self.inner.updates = self.inner.updates, []
         if not self.holds:  # rules/suppress.md#suppress-zero-wait

@@ -1,4 +1,4 @@
-"""What is held, since when, when it leaves and in which order, whatever brought it (rules/suppress.md#suppress)."""
+"""The buffer of a suppress: since when, due when, and in which order (rules/suppress.md#suppress)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.twin.windows import Bounds
 
 @dataclass
 class Slot:
-    """A (key, window) of which something is held.
+    """A (key, window) with buffered updates.
 
     Attributes:
-        since, since_clock: since when, on either clock; None while it holds nothing that tells.
-        before: it was held before this step.
+        since, since_clock: since when, on either clock; None if unknown.
+        before: it was buffered before this step.
     """
 
     key: Mapping[str, Any]
@@ -32,33 +32,33 @@ class Slot:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is held any more."""
+        """Clear it."""
         raise NotImplementedError
 
     @property
     def waits_for_pane(self) -> bool:
-        """It leaves with its next pane and not before."""
+        """It is emitted with its next pane and not before."""
         return False
 
     @property
     def is_final(self) -> bool:
-        """Its last pane has come."""
+        """Its last pane has arrived."""
         return False
 
     @property
     def place(self) -> tuple[float, float]:
-        """Its place among the slots of its key: by (end, start)."""
+        """Its order among the slots of its key: by (end, start)."""
         return self.bounds[1], self.bounds[0]
 
     def settle(self, watermark: float) -> None:
-        """The step is over."""
+        """The step has ended."""
 
     def contents(self) -> list[Pane]:
-        """What is held of it, in the order in which it leaves."""
+        """Its updates, in the order of emission."""
         raise NotImplementedError
 
     def leaving(self) -> list[Pane]:
-        """What comes out of it."""
+        """Emit it."""
         return self.contents()
 
 
@@ -66,7 +66,7 @@ S = TypeVar("S", bound=Slot)
 
 
 class Holding(Generic[S]):
-    """All that a stage holds."""
+    """The buffer of a stage."""
 
     until: bm.UntilWindowCloses | bm.UntilTimeLimit
     buffer: bm.Buffer
@@ -76,7 +76,7 @@ class Holding(Generic[S]):
         self.slots: dict[Any, S] = {}
 
     def leave(self, watermark: float, clock: int) -> list[Pane]:
-        """What comes out at the end of a step (rules/suppress.md#suppress-order, #suppress-limits)."""
+        """Emissions at the end of a step (rules/suppress.md#suppress-order, #suppress-limits)."""
         for slot in self.slots.values():
             slot.settle(watermark)
         self.slots = {place: slot for place, slot in self.slots.items() if not slot.is_empty}
@@ -95,7 +95,7 @@ class Holding(Generic[S]):
         return not slot.waits_for_pane and self.due(slot) <= (clock if self.until.clock == "processing" else watermark)
 
     def due(self, slot: S) -> float:
-        """The time at which it leaves; never for one that is not held since any time."""
+        """Its due time; never without a since."""
         if isinstance(self.until, bm.UntilWindowCloses):
             return self.closes(slot.bounds)
         since = slot.since_clock if self.until.clock == "processing" else slot.since
@@ -111,7 +111,7 @@ class Holding(Generic[S]):
             self.slots = {place: one for place, one in self.slots.items() if one is not slot}
 
     def too_much(self) -> list[S]:
-        """What leaves early, so that the rest is within the limits (rules/suppress.md#suppress-limits)."""
+        """Early emissions, so that the rest is within the limits (rules/suppress.md#suppress-limits)."""
         kept = sorted(self.slots.values(), key=self.order)
         if self.within_limits(kept) or self.buffer.policy is bm.SPILL:
             return []
@@ -133,7 +133,7 @@ class Holding(Generic[S]):
 
 
 def bytes_of(slot: Slot) -> int:
-    """Those of its key, once, and of all values that it brings and takes back."""
+    """Bytes of its key, once, and of all values of panes and retractions."""
     return width(dict(slot.key)) + sum(width(dict(pane.values)) for pane in slot.contents())
 
 

@@ -1,4 +1,4 @@
-"""What a batch makes of changes and of rows that meet them: plain lists, sorted (rules/tables.md#versions, #as-of-joins)."""
+"""The batch result for changes, and for rows joined with them: plain sorted lists (rules/tables.md#versions, #as-of-joins)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.lines import line
 from tests.twin.order import normal, same, spark_order
 
 Versions = Mapping[str, Sequence[tuple[int, int | None, Mapping[str, Any]]]]
-"""Of each key, in order: from when to when something was valid, and what."""
+"""The versions of each key, in order: validity interval and value."""
 
 
 @attrs.frozen
@@ -152,7 +152,7 @@ def zeros_alike(value: Any) -> Any:
 def matches_of_batch(
     pipeline: bm.Pipeline, changes: Iterable[Change], rows: Iterable[Change], names: Sequence[str]
 ) -> dict[int, dict[str, Any] | None]:
-    """What each row meets, by its id, when all has come: one that comes out of the join, with null or without.
+    """The final match of each row that the join emits, by its id; null if it has none.
 
     Args:
         pipeline: a join of rows with the rows of a table.
@@ -177,7 +177,7 @@ def matches_of_batch(
 
 
 def in_a_batch(pipeline: bm.Pipeline, script: TestStream, shards: int) -> list[Pane]:
-    """What a pipeline of one stage makes of all rows of a script at once: a step that brings them, and the end of time."""
+    """The result of a pipeline of one stage for all rows of a script in one step, followed by the final watermark."""
     rows = script_rows(pipeline.flow.final, script.events)
     operator = pipeline.flow.final.bind(rows.schemas, shards=shards).operator
     payloads: dict[int, list[bytes]] = {}

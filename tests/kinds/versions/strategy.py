@@ -34,7 +34,7 @@ VARIED = {
     "seq": (None, 1, 1, 2, 3),
     "gone": (None, False, False, False, True),
 }
-"""What a row may hold; ``time``: how far from now, in seconds."""
+"""Row values; ``time``: distance from now, in seconds."""
 ALIKE = VARIED | {
     "time": (-4, -2, -1, 0, 1),
     "part": (1.0,),
@@ -44,7 +44,7 @@ ALIKE = VARIED | {
     "seq": (1,),
     "gone": (False, False, True),
 }
-"""Many rows are equal, and many changes are of one time."""
+"""Many rows are equal, and many changes have equal times."""
 
 yes, no = st.just(True), st.just(False)  # noqa: FBT003
 some_keys = st.sampled_from([("team",), ("team",), ("team",), (), ("team", "part")])
@@ -61,7 +61,7 @@ policies = st.one_of(
 
 
 def column(name: str | None, what: str) -> str:
-    """A column of a source that is called after it."""
+    """A column of a source, with the source's name as prefix."""
     return what if name is None else f"{name}_{what}"
 
 
@@ -71,7 +71,7 @@ def keys_of(name: str | None, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Columns:
-    """What a table may say of its columns.
+    """The columns of a table.
 
     Attributes:
         all: whether they may all be values.
@@ -91,7 +91,7 @@ OF_VERSIONS = Columns(("value",), (None,), (None, None, "valid_to"), all=False)
 
 @attrs.frozen
 class Drawing:
-    """What tables and joins are drawn from.
+    """The strategies of tables and joins.
 
     Attributes:
         policy: of sources.
@@ -123,7 +123,7 @@ def source(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing
 
 
 def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing) -> bm.Pipeline:
-    """A stage of windows whose panes have timestamps: most take panes back."""
+    """A stage of windows whose panes have timestamps; most retract."""
     window = draw(
         st.sampled_from(
             [bm.FixedWindows(5), bm.FixedWindows(2), bm.SlidingWindows(6, 3), bm.Sessions(3), bm.GlobalWindow()]
@@ -151,7 +151,7 @@ def table(  # noqa: PLR0917
     latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     only_updated: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
-    """The versions of what comes from a source or, where it says its keys again, from a stage."""
+    """The versions of a source or, after ``key_by``, of a stage."""
     history = draw(of.history)
     lateness = None if draw(of.whole) else draw(spans.filter(lambda span: span <= history))
     return before.versions(
@@ -189,7 +189,7 @@ def table_of(  # noqa: PLR0917
 
 
 def listing(draw: st.DrawFn, pipeline: bm.Pipeline, of: Drawing) -> bm.Pipeline:
-    """The pipeline, which lists what it drops or does not."""
+    """The pipeline, with or without listing dropped rows."""
     pipeline = pipeline.with_dropped() if draw(of.with_dropped) else pipeline
     pipeline.flow.check()
     return pipeline
@@ -203,7 +203,7 @@ def versions(
     kinds: tuple[str, ...] = ("rows", "rows", "panes", "versions"),
     latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
-    """Any table of one source without a name, with what is before it."""
+    """Any table over one unnamed source, with its upstream stages."""
     kind, keys = draw(st.sampled_from(kinds)), draw(some_keys)
     return listing(draw, table_of(draw, kind, None, keys, of, latest_only=latest_only), of)
 
@@ -311,14 +311,14 @@ def followed(draw: st.DrawFn, pipelines: st.SearchStrategy[bm.Pipeline]) -> bm.P
 def row(
     chance: random.Random, name: str | None, event_time: str, about: int, choices: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of a source whose event time is near ``about``, in seconds; all columns, in one order."""
+    """A row of a source with an event time near ``about``, in seconds; all columns, in one order."""
     time = None if chance.random() < 0.04 else float(about + chance.choice(choices["time"]))
     columns = {what: chance.choice(several) for what, several in choices.items() if what != "time"}
     return {event_time: time, **{column(name, what) if what in KEYS else what: one for what, one in columns.items()}}
 
 
 def script_of(number: int, pipeline: bm.Pipeline, steps: int, *, ends: bool | None = None) -> TestStream:
-    """A script drawn by chance: bundles of any source, late ones and ties, leaps of its watermark or of all, whole steps."""
+    """A random script: bundles of any source, late rows and ties, watermark jumps of one source or of all, whole steps."""
     chance = random.Random(number)
     choices = chance.choice([VARIED, VARIED, ALIKE])
     sources = pipeline.flow.sources
@@ -326,7 +326,7 @@ def script_of(number: int, pipeline: bm.Pipeline, steps: int, *, ends: bool | No
     lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
     watermarks = dict.fromkeys(times, -20)
     script, now, clock = TestStream(), chance.choice([0, 5]), 0
-    for name, event_time in times.items():  # its columns would not be known without a row
+    for name, event_time in times.items():  # without a row its columns are unknown
         script = script.add([row(chance, name, event_time, now, choices)], input=name)
     for _ in range(steps):
         name, what = chance.choice(list(times)), chance.choice("rrrrrrwwaacsss")
@@ -360,6 +360,6 @@ def script_of(number: int, pipeline: bm.Pipeline, steps: int, *, ends: bool | No
 
 @st.composite
 def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None) -> TestStream:
-    """A script of some length; it shrinks by its length alone."""
+    """A script of some length; it shrinks by its length only."""
     steps = draw(st.sampled_from([25, 25, 20, 15, 10, 4]))
     return script_of(draw(st.integers(0, 2**40)), pipeline, steps, ends=ends)

@@ -41,7 +41,7 @@ PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, with_dropped
 
 
 def spans_of(panes, keys):
-    """Of each key, in order: from when to when a version is valid, and what."""
+    """The versions of each key, in order: validity interval and value."""
     found = {}
     for pane in panes:
         values = dict(pane.values)
@@ -53,7 +53,7 @@ def spans_of(panes, keys):
 
 @pytest.mark.of_law("law-versions")
 @given(st.data())
-def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_is_live(data):
+def test_live_versions_of_a_key_never_overlap(data):
     pipeline = data.draw(versions(of=UNLISTED))
     script, came = data.draw(scripts(pipeline)), []
     for event, panes in script.trace(pipeline):
@@ -66,7 +66,7 @@ def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_
 
 @pytest.mark.of_law("law-versions")
 @given(st.data())
-def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
+def test_finally_the_live_versions_equal_a_batch(data):
     """Over the changes that were not dropped; no two are equal, or it matters when they came."""
     pipeline = ordered_by_id(data.draw(versions(of=LISTED, kinds=("rows",))))
     script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
@@ -82,7 +82,7 @@ def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
 
 @given(st.data())
 def test_a_batch_gives_the_final_versions(data):
-    """Nothing is late, each comes out once, and only what has no time or no key is dropped."""
+    """Nothing is late, each row is emitted once, and only rows without time or key are dropped."""
     pipeline = ordered_by_id(data.draw(versions(of=LISTED, kinds=("rows",))))
     script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
     (source,) = pipeline.flow.sources
@@ -102,7 +102,7 @@ some_joins = as_of_joins(of=UNLISTED, lefts=("rows",), tables=("rows",), fixed={
 
 @cost(2)
 @given(st.data())
-def test_the_state_holds_what_is_valid_within_the_history_and_the_latest(data):
+def test_the_state_has_versions_within_the_history_and_the_latest(data):
     pipeline = data.draw(st.one_of(versions(of=UNLISTED, kinds=("rows", "panes")), some_joins))
     script = data.draw(scripts(pipeline, ends=False))
     twin = twin_of(pipeline.flow)
@@ -139,7 +139,7 @@ def holds_what_is_known(pipeline, script, as_of, known):
 
 
 @given(st.data())
-def test_what_a_table_begins_with_is_a_first_bundle_that_was_seen(data):
+def test_initial_rows_are_a_first_bundle_already_emitted(data):
     pipeline = data.draw(versions(of=UNLISTED, kinds=("rows",)))
     begins_as_with_a_first_bundle(pipeline, data.draw(scripts(pipeline)), None)
 
@@ -160,7 +160,7 @@ def begins_as_with_a_first_bundle(pipeline, script, name):
 @pytest.mark.of_law("law-versions")
 @cost(2)
 @given(st.data())
-def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(data):
+def test_finally_versions_of_panes_equal_those_of_live_panes(data):
     """Where each pane of a key has a time of its own, and nothing is too late."""
     keys = data.draw(st.sampled_from([(), ("team",)]))
     totals = (
@@ -187,7 +187,7 @@ def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(d
 
 @pytest.mark.of_law("law-versions")
 @given(st.data())
-def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_the_end(data):
+def test_order_within_the_lateness_does_not_affect_final_versions(data):
     """Where their times or sequences differ."""
     pipeline = ordered_by_id(data.draw(versions(of=PATIENT, kinds=("rows",))))
     script = numbered(data.draw(scripts(pipeline, ends=False)), data.draw(st.integers(0, 99)))
@@ -207,7 +207,7 @@ def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_
 @pytest.mark.of_law("law-versions")
 @cost(1.5)
 @given(st.data())
-def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
+def test_latest_only_emits_the_versions_still_valid(data):
     plain = data.draw(versions(of=UNLISTED, latest_only=no))
     latest = declaring(plain, latest_only=True)
     script = data.draw(scripts(plain))

@@ -71,13 +71,13 @@ SAMPLE = ("panes as its table",)  # the others in ``make test-deep``
     "pipeline",
     [pytest.param(join, id=name, marks=[] if name in SAMPLE else [pytest.mark.deep]) for name, join in SHAPES.items()],
 )
-def test_a_join_gives_on_spark_what_it_gives_in_process_with_a_restart(spark, by_key, pipeline):
+def test_a_join_on_spark_with_a_restart_agrees_with_an_in_process_run(spark, by_key, pipeline):
     on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(3,))
     for (event, panes), (_, expected) in zip(on_spark, SCRIPT.trace(pipeline), strict=True):
         assert by_key(panes) == by_key(expected), event
 
 
-def test_a_table_begins_with_what_is_given_and_a_restart_does_not_take_it_again(spark, by_key):
+def test_initial_rows_are_loaded_once(spark, by_key):
     begins = [rate(3, "EUR", 0.5), rate(40, "EUR", 4.0), rate(4, "CHF", 9.0)]
     script = TestStream().add([rate(10, "EUR", 1.0)]).add([rate(20, "EUR", 2.0), rate(20, "USD", 2.0)])
     on_spark = script.trace_on_spark(spark, RATES, restart_after=(0,), initial=begins)
@@ -147,13 +147,13 @@ def test_a_batch_gives_final_versions_and_matches_whatever_the_number_of_shards(
         assert len(rows) == len(ORDER_ROWS)
 
 
-def test_a_batch_begins_with_what_is_given(spark):
+def test_a_batch_has_initial_rows(spark):
     rates, orders = frames(spark, RATE_ROWS, ORDER_ROWS)
     rest, first = rates.where("rate <> 2 OR gone"), rates.where("rate = 2")
     assert met(join(how="left").apply(orders=orders, rates=rest, initial=first).collect()) == MET
 
 
-def test_what_a_table_begins_with_is_a_batch_with_the_columns_of_its_changes(spark):
+def test_invalid_initial_rows_are_rejected(spark):
     rates, orders = frames(spark, RATE_ROWS, ORDER_ROWS)
     stream = spark.readStream.format("rate").load()
     with pytest.raises(bm.PipelineError, match="must be a batch DataFrame"):
@@ -177,7 +177,7 @@ def test_a_history_may_shrink_between_two_runs_and_not_grow(spark, by_key, tmp_p
         script.add([rate(40, "EUR", 3.0)]).on_spark(spark, longer, checkpoint=tmp_path)
 
 
-def test_explain_says_what_holds_rows_back_what_is_kept_and_what_travels(spark):
+def test_explain_of_versions_on_spark(spark):
     rates, orders = frames(spark, RATE_ROWS, ORDER_ROWS)
     bound = join().explain(orders=orders, rates=rates)
     assert "final rows, by Spark's own window function" in bound

@@ -34,7 +34,7 @@ REFUSED = [
         "lateness above the history",
         bm.PipelineError,
         lambda: CHANGES.versions("1 hour", allowed_lateness="2 hours"),
-        ["'2 hours'", "'1 hour'", "forgotten", "longer history"],
+        ["'2 hours'", "'1 hour'", "expired", "longer history"],
     ),
     ("values is text", bm.OptionError, lambda: CHANGES.versions(5, values="rate"), ["values='rate'", "['rate']"]),
     ("values is a number", bm.OptionError, lambda: CHANGES.versions(5, values=3), ["values=3", "['rate']"]),
@@ -57,22 +57,22 @@ REFUSED = [
         "a window after versions",
         bm.PipelineError,
         lambda: RATES.window(bm.FixedWindows(5)),
-        ["window(...) after versions(...)", "in no window", ".then("],
+        ["window(...) after versions(...)", "versions have no window", ".then("],
     ),
     (
         "a table of panes without timestamp",
         bm.PipelineError,
         lambda: TIMELESS.then(bm.Pipeline().key_by("team").versions(5)),
-        ["versions('5 seconds')", "when would they be valid?", "TimestampCombiner.LATEST"],
+        ["versions('5 seconds')", "no start of validity", "TimestampCombiner.LATEST"],
     ),
     (
-        "a value called like a column that comes out",
+        "a value with the name of an output column",
         bm.PipelineError,
         lambda: CHANGES.versions(5, values=["Pane"]),
         ["'Pane'", "the output has a column of this name", "rename yours"],
     ),
     (
-        "a key called like a column that comes out",
+        "a key with the name of an output column",
         bm.PipelineError,
         lambda: START.key_by("valid_to").versions(5),
         ["'valid_to'", "the output has a column of this name", "rename yours"],
@@ -84,7 +84,7 @@ REFUSED = [
         ["'cur' is a key column", "leave it out"],
     ),
     (
-        "a column called like one that comes out",
+        "a column with the name of an output column",
         bm.ColumnError,
         lambda: RATES.run(TestStream().add([{**CHANGE, "window": 3}])),
         ["'window'", "rename yours"],
@@ -116,7 +116,7 @@ REFUSED = [
     ),
     ("initial is a number", bm.ScriptError, lambda: RATES.run(ONE_CHANGE, initial=3), ["initial=3", "list of rows"]),
     ("initial of no table", bm.PipelineError, lambda: PLAIN.run(ONE_ROW, initial=[ROW]), ["initial=", ".versions("]),
-    ("versions of no table", bm.PipelineError, lambda: PLAIN.state(ONE_ROW).versions(), ["no versioned table", "say"]),
+    ("versions of no table", bm.PipelineError, lambda: PLAIN.state(ONE_ROW).versions(), ["no versioned table", "add"]),
     ("versions of another", bm.PipelineError, lambda: RATES.state(ONE_CHANGE).versions("x"), ["'x'", "leave it out"]),
     (
         "versions as of too early a time",
@@ -128,7 +128,7 @@ REFUSED = [
 
 
 @cases(REFUSED, "error", "call", "fragments")
-def test_what_cannot_be_is_refused(error, call, fragments):
+def test_invalid_pipelines_are_refused(error, call, fragments):
     refused(error, call, fragments)
 
 

@@ -1,4 +1,4 @@
-"""A table and its versions (rules/tables.md#versions): a list of changes of each key, of which none is forgotten."""
+"""A table and its versions (rules/tables.md#versions): a list of all changes of each key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same, spark_order
 from tests.twin.run import NO_WATERMARK, Follower, out_of_range, twin_of
 
-# What comes in
+# Input
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Arrival:
 
     Attributes:
         time_us: its event time, or its timestamp.
-        window: the one that a pane is in.
-        removes: it takes an equal one away.
+        window: the window of a pane.
+        removes: it is a retraction.
     """
 
     values: Mapping[str, Any]
@@ -40,14 +40,14 @@ class Arrival:
     removes: bool = False
 
     def no_time(self) -> DropReason | None:
-        """Why it is dropped for its time."""
+        """The drop reason by its time."""
         if self.time_us is None:
             return DropReason.NULL_EVENT_TIME
         return DropReason.EVENT_TIME_OUT_OF_RANGE if out_of_range(self.time_us) else None
 
 
 class Side:
-    """An input: the panes of a stage, which come in before the watermark moves, or the rows of a source, after it.
+    """An input: panes of a stage, processed before the watermark moves, or rows of a source, after it.
 
     See rules/stages.md#steps-of-later-stages.
     """
@@ -64,7 +64,7 @@ class Side:
         return self.twin.watermark
 
     def step(self, step: Step, clock: int) -> None:
-        """What comes in a step; ``clock`` is that of the step before."""
+        """The input of a step; ``clock`` is that of the step before."""
         self.panes, self.rows = [], []
         if self.source is None:
             panes = [pane for pane in self.twin.step(step) if pane.kind is not PaneKind.DROPPED]
@@ -77,7 +77,7 @@ class Side:
             self.rows = [Arrival(row, time_of(row.get(self.source.event_time))) for row in rows]
 
     def wanted(self, row: Mapping[str, Any]) -> bool:
-        """Does the stage take it? (rules/stages.md#conditions)."""
+        """Does it satisfy the conditions? (rules/stages.md#conditions)."""
         return self.relation.where is None or bool(meaning(self.relation.where)(row))
 
     def key_of(self, values: Mapping[str, Any]) -> list[Any]:
@@ -97,17 +97,17 @@ def time_of(value: Any) -> int | None:
 
 
 def name_of(key: Sequence[Any]) -> Any:
-    """A key, to look up by: as in groups, all NaN are one, and so are -0.0 and 0.0 (rules/output.md#keys)."""
+    """A lookup key: as in groups, all NaN are one, and so are -0.0 and 0.0 (rules/output.md#keys)."""
     return tuple(repr(normal(value)) for value in key)
 
 
 def is_past(time_us: int, by_us: int, watermark: float) -> bool:
-    """Is the watermark past a time by so much? Nothing is before there is a watermark."""
+    """Is the watermark past a time by a span? Never before there is a watermark."""
     return watermark > NO_WATERMARK and time_us + by_us < watermark
 
 
 def late_by(time_us: int | None, reason: DropReason, watermark: float) -> int | None:
-    """How far the watermark is past a dropped row, where that is why it was dropped."""
+    """How far the watermark is past a dropped row, if that is the reason."""
     by_time = reason in (DropReason.EXPIRED, DropReason.JOINED_ALREADY)
     if not by_time or time_us is None or watermark == NO_WATERMARK:
         return None
@@ -119,11 +119,11 @@ def late_by(time_us: int | None, reason: DropReason, watermark: float) -> int | 
 
 @dataclass
 class Change:
-    """What a key holds from a time on, or that it holds nothing.
+    """The value of a key from a time on, or its deletion.
 
     Attributes:
-        step: the number of the step in which it came.
-        sequence: what orders the changes of one time.
+        step: the number of its step.
+        sequence: orders changes of the same time.
     """
 
     time_us: int
@@ -134,7 +134,7 @@ class Change:
 
     @property
     def weight(self) -> Any:
-        """Of the changes of one key and time the greatest counts."""
+        """Among changes of the same key and time the greatest is effective."""
         in_order = [spark_order(value) for value in self.values.values()]
         return spark_order(self.sequence), self.step, not self.deletes, in_order
 
@@ -145,7 +145,7 @@ class Change:
 
 @dataclass
 class Version:
-    """What a key held from a time on, until before another; None: it still does."""
+    """The value of a key in an interval; open-ended if still valid."""
 
     from_us: int
     to_us: int | None
@@ -158,12 +158,12 @@ class Version:
 
     @property
     def spans(self) -> dict[str, Any]:
-        """Its values, and from when to when they are valid."""
+        """Its values, and its validity."""
         return {**self.begins, VALID_TO: None if self.to_us is None else moment(self.to_us)}
 
 
 class Table:
-    """The changes that were taken, by key, in the order in which they came."""
+    """The accepted changes, by key, in order of arrival."""
 
     def __init__(self, options: VersionsOptions, takes: Relation) -> None:
         self.options = options
@@ -171,7 +171,7 @@ class Table:
         self.changes: dict[Any, list[Change]] = {}
 
     def refuses(self, change: Arrival, key: Sequence[Any], watermark: float) -> DropReason | None:
-        """Why a change is dropped, if it is."""
+        """The drop reason of a change, if any."""
         if reason := change.no_time():
             return reason
         if any(value is None for value in key):
@@ -181,7 +181,7 @@ class Table:
         return DropReason.EXPIRED if expired else None
 
     def take(self, arrivals: Sequence[tuple[Any, Arrival]], step: int) -> None:
-        """Changes of one bundle, each with the name of its key: those that remove come last, and take the newest away."""
+        """Changes of one bundle, each with its key; retractions come last, and remove the newest equal one."""
         for name, change in sorted(arrivals, key=lambda pair: pair[1].removes):
             of_key = self.changes.setdefault(name, [])
             one = self.change_of(change, step)
@@ -238,7 +238,7 @@ class Table:
         return None
 
     def latest(self, name: Any) -> Version | None:
-        """What the key's latest change began, if it did not delete."""
+        """The version started by the key's latest change, unless it is a delete."""
         versions = self.versions(name)
         return versions[-1] if versions and versions[-1].to_us is None else None
 
@@ -248,7 +248,7 @@ class Table:
 
 @dataclass
 class Shown:
-    """A version that came out."""
+    """An emitted version."""
 
     version: Version
     pane: Pane
@@ -256,7 +256,7 @@ class Shown:
 
 @dataclass
 class Key:
-    """What came out of a key.
+    """The output of a key.
 
     Attributes:
         shown: the versions that are live.
@@ -269,7 +269,7 @@ class Key:
 
 
 class VersionsTwin:
-    """A stage that gives the versions of a table."""
+    """A stage of versions."""
 
     def __init__(self, flow: Flow) -> None:
         options = said(flow)
@@ -284,7 +284,7 @@ class VersionsTwin:
         self.dropped: list[Pane] = []
 
     def change_stage(self, flow: Flow) -> None:
-        """The next run says other things (rules/tables.md#as-of-joins-restart)."""
+        """The next run has other options (rules/tables.md#as-of-joins-restart)."""
         options = said(flow).versions
         assert options is not None
         self.options = self.table.options = options
@@ -318,7 +318,7 @@ class VersionsTwin:
             yield from self.rows_of(name, PaneTiming.LATE if late else PaneTiming.ON_TIME)
 
     def rows_of(self, name: Any, timing: PaneTiming) -> Iterator[Pane]:
-        """What a bundle changed in the versions of a key."""
+        """The changed versions of a key."""
         key, versions = self.keys[name], self.table.versions(name)
         key.panes = {one.from_us: key.panes.get(one.from_us, 0) for one in versions}
         showing = [one for one in versions if one.to_us is None or not self.options.latest_only]

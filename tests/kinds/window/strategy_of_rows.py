@@ -1,4 +1,4 @@
-"""Pipelines in windows of rows, with and without event time."""
+"""Pipelines in count windows, with and without event time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ by_score = [None, None, Deduplication(("score",), None), Deduplication(("name",)
 
 @st.composite
 def counted(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
-    """A pipeline whose windows are of rows; some know rows again, some have no event time."""
+    """A pipeline in count windows; some deduplicate, some have no event time."""
     option = draw(what.pop("window", row_windows))
     if option.merging:
         what["keys"] = keyed

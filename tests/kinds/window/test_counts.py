@@ -1,4 +1,4 @@
-"""What a shard counts in a step: rows that come are put into windows or dropped, step by step (docs/sinks.md#metrics)."""
+"""The counts of a shard in a step: rows assigned to windows, and dropped rows (docs/sinks.md#metrics)."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,7 @@ bundles = st.lists(
 )
 @example(window=WINDOWS[0], bundles=[([1, None], 30), ([2, 40], 50)], listed=True, finishes=True, refined=False)
 @example(window=WINDOWS[0], bundles=[([1], 30), ([2], 50)], listed=False, finishes=False, refined=True)
-def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bundles, listed, finishes, refined):
+def test_every_row_is_counted_as_taken_or_dropped(window, bundles, listed, finishes, refined):
     trigger = AfterCount(2) if finishes else AfterWatermark(early=Always())
     pipeline = (
         bm.Pipeline()
@@ -94,7 +94,7 @@ def test_panes_are_counted_by_timing():
     }
 
 
-def test_a_removal_of_a_row_that_was_never_added_is_dropped_and_not_taken():
+def test_a_retraction_of_a_missing_row_is_counted_as_dropped():
     pipeline = (
         bm.Pipeline()
         .from_changelog("diff")

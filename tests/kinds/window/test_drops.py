@@ -27,7 +27,7 @@ WINDOWS = [
 
 
 def dropped(option, *times_us):
-    """What a shard counts as dropped of rows with these event times."""
+    """The drop counts of a shard for rows with these event times."""
     operator = ROWS.window(option).flow.bind({None: SCHEMA}, shards=1).operator
     rows = pa.table({"k": pa.array([1] * len(times_us)), EVENT_TIME: pa.array(times_us, pa.int64())})
     shard = operator.open(DictStore())
@@ -77,7 +77,7 @@ class UntilTheYear10100(bm.WindowOption):
         yield timestamp_us, LATEST_US + 100 * 365 * 86_400_000_000
 
 
-def test_a_pane_whose_time_is_out_of_range_is_dropped_by_a_stage_with_windows_of_its_own_only():
+def test_a_pane_out_of_range_is_dropped_only_by_a_stage_with_its_own_windows():
     first = ROWS.window(UntilTheYear10100())
     count = bm.Pipeline().accumulate(panes=Count())
     assert downstream(first, count) == ({}, [1])
@@ -85,7 +85,7 @@ def test_a_pane_whose_time_is_out_of_range_is_dropped_by_a_stage_with_windows_of
 
 
 def downstream(first, second):
-    """What a later stage counts as dropped of the panes of one row, and what comes out."""
+    """The drop counts of a later stage for the panes of one row, and the output."""
     flow = first.then(second).flow.bind({None: SCHEMA}, shards=1)
     before, operator = (one.operator for one in flow.flows)
     rows = pa.table({"k": pa.array([1]), EVENT_TIME: pa.array([0])})

@@ -1,4 +1,4 @@
-"""Keys that are forgotten (rules/windows.md#forget-after): what transcripts and laws do not say."""
+"""Expiry of idle keys (rules/windows.md#forget-after): cases beyond transcripts and laws."""
 
 import pyarrow as pa
 import pytest
@@ -39,7 +39,7 @@ def step(pipeline, store, watermark, *rows):
     return [(row["k"], row["n"], row["pane"]["timing"]) for row in out.to_pylist()], shard
 
 
-def test_a_checkpoint_goes_on_with_forgetting_as_if_its_keys_had_a_row_now():
+def test_forget_after_added_to_a_checkpoint_starts_now():
     store = DictStore()
     step(EVER, store, 10, (1, "a"), (2, "b"), (3, "b"))
     forgetting = EVER.forget_after(30)
@@ -51,7 +51,7 @@ def test_a_checkpoint_goes_on_with_forgetting_as_if_its_keys_had_a_row_now():
     assert shard.next_due_us is None
 
 
-def test_another_span_holds_from_the_next_move_of_the_watermark_on_and_none_keeps_all():
+def test_a_changed_forget_after_applies_from_the_next_watermark():
     store = DictStore()
     step(EVER.forget_after(1000), store, 10, (1, "a"), (2, "b"), (40, "c"))
     panes, _ = step(EVER.forget_after(5), store, 20)
@@ -61,7 +61,7 @@ def test_another_span_holds_from_the_next_move_of_the_watermark_on_and_none_keep
     assert step(EVER, store, 10**6)[1].counts.windows == 1
 
 
-def test_what_is_due_is_said_so_that_a_shard_without_rows_is_stepped():
+def test_due_keys_wake_a_shard_without_rows():
     store = DictStore()
     _, shard = step(EVER.forget_after(30), store, 10, (1, "a"), (9, "b"))
     assert shard.next_due_us == 31 * SECOND
@@ -69,14 +69,14 @@ def test_what_is_due_is_said_so_that_a_shard_without_rows_is_stepped():
     assert shard.next_due_us == 39 * SECOND
 
 
-def test_of_several_windowings_those_that_are_all_of_time_forget():
+def test_forget_after_applies_to_global_windowings():
     both = EVER.window({"ever": bm.GlobalWindow(), "ten": bm.FixedWindows(10)}).forget_after(30)
     script = TestStream().add([{"ts": 1, "k": "a"}]).advance_watermark_to(10).advance_watermark_to(31)
     found = [[(p.key["windowing"], str(p.timing)) for p in panes] for _, panes in script.trace(both)]
     assert found == [[], [("ten", "ON_TIME")], [("ever", "ON_TIME")]]
 
 
-def test_a_pipeline_that_waits_for_the_end_goes_on_a_stream():
+def test_forget_after_allows_waiting_for_the_end_on_a_stream():
     flow = EVER.trigger(Never()).flow.completed
     with pytest.raises(bm.PipelineError, match="forget_after"):
         flow.stage.check_stream(flow.takes)
@@ -84,7 +84,7 @@ def test_a_pipeline_that_waits_for_the_end_goes_on_a_stream():
     flow.stage.check_stream(flow.takes)
 
 
-def test_it_is_written_as_it_was_said():
+def test_repr_of_forget_after():
     pipeline = EVER.forget_after("30 days")
     assert ".forget_after('30 days')" in repr(pipeline)
     assert eval(repr(pipeline), {**vars(bm), **vars(bm.triggers), **vars(bm.accumulations)}) == pipeline
@@ -105,12 +105,12 @@ BOUNDED = {
         KEYED.window(bm.FixedWindows(5)).deduplicate("k", within="1 hour").accumulate(n=Count()),
         "its ids are kept until the watermark is 1 hour past them",
     ),
-    "versions": (KEYED.versions("1 day"), "the latest version of a key that never comes again is kept for ever"),
+    "versions": (KEYED.versions("1 day"), "the latest version of each key is stored for ever"),
     "as of": (
         bm.as_of_join(a=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)), b=KEYED.versions("1 day")),
-        "until no change can concern it",
+        "until no change can affect it",
     ),
-    "changes": (KEYED.changes().suppress(bm.UntilTimeLimit(5, clock="event")), "nothing is left when what is held of it"),
+    "changes": (KEYED.changes().suppress(bm.UntilTimeLimit(5, clock="event")), "no state is left of a slot after its last change"),
     "suppressed": (
         KEYED.window(bm.FixedWindows(5)).accumulate(n=Count()).suppress(bm.UntilWindowCloses()),
         "its last window has expired",
@@ -119,5 +119,5 @@ BOUNDED = {
 
 
 @pytest.mark.parametrize(("pipeline", "words"), BOUNDED.values(), ids=BOUNDED)
-def test_explain_says_what_bounds_the_state_of_keys_that_never_come_again(pipeline, words):
+def test_explain_describes_the_state_of_inactive_keys(pipeline, words):
     assert words in " ".join(pipeline.explain().split())

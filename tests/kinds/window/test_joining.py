@@ -42,7 +42,7 @@ def payloads(pairs):
 
 
 def of(shard):
-    """What the payloads of a shard say and hold, in no order."""
+    """The contents of a shard's payloads, in any order."""
     table, *left_out = unpack(shard)
     said = [about(payload) for payload in shard]
     return (
@@ -68,7 +68,7 @@ def test_slices_of_pieces_are_those_of_all_rows_at_once(pipeline):
         assert of(joined[shard]) == of(at_once[shard])
 
 
-def test_how_far_an_input_of_a_merge_came_is_kept():
+def test_the_latest_time_of_a_merge_input_is_stored():
     merged = bm.merge(left=ROWS, right=ROWS).window(bm.FixedWindows(10)).accumulate(n=Count())
     operator = operator_of(merged, ("left", "right"))
     at_once, joined = (
@@ -79,13 +79,13 @@ def test_how_far_an_input_of_a_merge_came_is_kept():
         assert of(joined[shard]) == of(at_once[shard])
 
 
-def test_slices_of_hardly_any_rows_stay_as_they_are():
+def test_small_slices_stay_unmerged():
     operator = operator_of(SUMS)
     packed = payloads(operator.pack_pieces(0, pieces(rows(keys=400))))
     assert {len(each) for each in packed.values()} == {PIECES}
 
 
-def test_slices_that_come_once_in_each_piece_come_once():
+def test_equal_slices_of_pieces_are_merged():
     """Few rows per slice in a piece, but the same slices in all."""
     times = {EVENT_TIME: pa.array([0] * 400), "ts": pa.array([0] * 400, COLUMNS.field("ts").type)}
     of_pieces = [rows(keys=400).drop_columns(["ts", EVENT_TIME])] * PIECES
@@ -96,12 +96,12 @@ def test_slices_that_come_once_in_each_piece_come_once():
     assert table[ROWS_OF].to_pylist() == [PIECES] * 400
 
 
-def test_payloads_go_on_when_many_wait(monkeypatch):
+def test_payloads_are_sent_when_many_wait(monkeypatch):
     monkeypatch.setattr(joining, "_MOST_BYTES", 1)
     assert still_to_come(SUMS) == PIECES - 1
 
 
-def test_rows_that_travel_as_rows_go_on_at_once():
+def test_unaggregated_rows_are_sent_at_once():
     assert still_to_come(SUMS) == 0
     assert still_to_come(SUMS.window(bm.Sessions(10))) == PIECES - 1
 

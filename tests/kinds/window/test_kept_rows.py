@@ -35,7 +35,7 @@ ALL = [("a", 2, 9), ("a", 4, 3), ("a", 4, 3), ("a", 18, 1), ("b", 12, 5)]
 @pytest.mark.parametrize(
     "window", [bm.FixedWindows(10), bm.SlidingWindows(10, 2), bm.Sessions(3), bm.GlobalWindow(), OfABlock()], ids=str
 )
-def test_each_row_is_there_once_in_however_many_windows(window):
+def test_a_row_in_several_windows_is_listed_once(window):
     pipeline = PLAIN.window(window).accumulate(vs=Collect("v"), n=Count())
     state = pipeline.state(SCRIPT)
     if not isinstance(window, OfABlock):
@@ -88,7 +88,7 @@ def test_rows_of_an_input_are_whole_but_for_the_key(accumulation):
     assert shown(merged(Collect("v").of("orders")).state(MERGED).rows()) == [("a", 1, 5), ("a", 3, 4)]
 
 
-def test_discarding_keeps_what_is_in_no_pane_yet_and_a_closed_window_nothing():
+def test_discarding_keeps_only_rows_in_no_pane_yet():
     waiting = PLAIN.discarding().trigger(bm.triggers.Repeatedly(bm.triggers.AfterCount(2)))
     pipeline = waiting.window(bm.FixedWindows(100)).accumulate(vs=Collect("v"))
     script = (
@@ -102,7 +102,7 @@ def test_discarding_keeps_what_is_in_no_pane_yet_and_a_closed_window_nothing():
     assert closing.state(script).rows() == []
 
 
-def test_rows_that_were_taken_back_are_not_kept():
+def test_retracted_rows_are_not_stored():
     first = PLAIN.accumulating_and_retracting().window(bm.FixedWindows(10)).accumulate(n=Count())
     chain = first.then(
         bm.Pipeline().window(bm.FixedWindows(100)).trigger(Always()).accumulating().accumulate(ns=Collect("n"))
@@ -118,14 +118,14 @@ def test_several_windowings_are_told_apart():
     assert shown(state.rows(key={"windowing": "hop"})) == [("a", "hop", 7, 1)]
 
 
-def test_what_cannot_be_asked_is_refused():
+def test_invalid_state_queries_are_rejected():
     state = PLAIN.window(bm.FixedWindows(10)).accumulate(n=Count()).state(SCRIPT)
     with pytest.raises(bm.PipelineError, match="no accumulation keeps rows"):
         state.rows()
     state = PLAIN.window(bm.FixedWindows(10)).accumulate(vs=Collect("v")).state(SCRIPT)
     with pytest.raises(bm.PipelineError, match=r"rows\(of='orders'\): rows are kept of \['vs'\]"):
         state.rows(of="orders")
-    with pytest.raises(bm.OptionError, match=r"rows\(key=\{'team': 1\}\): 'team' is no key column"):
+    with pytest.raises(bm.OptionError, match=r"rows\(key=\{'team': 1\}\): 'team' is not a key column"):
         state.rows(key={"team": 1})
     with pytest.raises(bm.OptionError, match="the span is empty"):
         state.rows(5, 5)

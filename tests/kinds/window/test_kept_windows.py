@@ -1,4 +1,4 @@
-"""What a script keeps: which windows are shown, and what is said of them; their contents are laws."""
+"""The windows that a script stores: which are listed, and their facts; laws check their contents."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def said(kept):
     ]
 
 
-def test_a_closed_window_is_kept_without_values_until_it_expires():
+def test_a_closed_window_is_stored_without_values_until_it_expires():
     open_ = [("a", 10, {"n": 1}, 1, 0, False), ("b", 20, {"n": 1}, 1, 0, False)]
     assert said(ONCE.state(SCRIPT).windows()) == [("a", 0, None, 0, 1, True), *open_]
     assert said(ONCE.state(SCRIPT.advance_watermark_to(10)).windows()) == open_
     assert ONCE.state(TestStream()).windows() == []
 
 
-def test_a_span_is_half_open_and_a_key_may_be_said_in_part():
+def test_a_span_is_half_open_and_a_key_may_be_partial():
     state = ONCE.key_by("k", "ts").state(SCRIPT)
     assert [kept.window.start.second for kept in state.windows(10, 20)] == [10]
     assert [kept.window.start.second for kept in state.windows(9, 21, key={"k": "a"})] == [0, 0, 10]

@@ -57,7 +57,7 @@ def picky(accumulator: int, value: Any) -> int:
 
 
 def narrow(accumulator: int, value: Any) -> int:
-    """What raises for a row beside others."""
+    """An accumulation that raises for one row among others."""
     if accumulator + abs(value or 0) % 1000 > 6:
         raise OverflowError("too much")
     return accumulator + abs(value or 0) % 1000
@@ -109,7 +109,7 @@ def changed(script, change):
     return attrs.evolve(script, events=tuple(events))
 
 
-def test_a_row_with_an_error_merges_no_session_that_a_suppress_holds():
+def test_a_row_with_an_error_merges_no_suppressed_session():
     sessions = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.Sessions(1))
     pipeline = dropping(sessions.trigger(bm.triggers.Always()).discarding().accumulate(v=Picky()))
     script = TestStream().add([{"ts": 0.0, "score": 1}]).add([{"ts": 0.5, "score": POISON}])
@@ -122,7 +122,7 @@ def test_a_row_with_an_error_merges_no_session_that_a_suppress_holds():
 @pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
-def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
+def test_a_row_dropped_for_an_error_has_no_effect(data):
     pipeline, script = drawn(data, window=windows.filter(lambda option: not option.may_overlap))
     panes = pipeline.run(script)
     errors = {pane.values["id"] for pane in panes if pane.reason is DropReason.ERROR}
@@ -134,7 +134,7 @@ def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
 @pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
-def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(data):
+def test_rows_are_dropped_exactly_where_the_query_would_fail(data):
     pipeline, script = drawn(data)
     strict = evolve(pipeline, on_error="fail")
     panes = pipeline.run(script)

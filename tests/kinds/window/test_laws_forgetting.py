@@ -1,4 +1,4 @@
-"""Laws of keys that are forgotten (rules/laws.md#law-forget-after)."""
+"""Laws of the expiry of idle keys (rules/laws.md#law-forget-after)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVER = duration("span", 10**9)
 
 @st.composite
 def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
-    """A pipeline over all of time whose keys are forgotten."""
+    """A pipeline in the global window whose idle keys expire."""
     once = what.pop("once", draw(st.integers(0, 3)) == 3)
     pipeline = draw(pipelines(window=st.just(bm.GlobalWindow()), once=once, asks=not once, **what))
     pipeline = evolve(pipeline, forget_after=draw(spans))
@@ -39,7 +39,7 @@ def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
 @pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
-def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
+def test_every_row_is_in_one_discarding_pane_despite_expiry(data):
     safe = st.sampled_from([bm.triggers.Never(), bm.triggers.Default(), bm.triggers.Always()])
     pipeline = data.draw(
         forgetting(
@@ -58,7 +58,7 @@ def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
 @pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
-def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
+def test_a_span_longer_than_all_gaps_changes_nothing(data):
     pipeline = data.draw(forgetting(watermark=st.just(bm.BoundedOutOfOrderness(0))))
     script = data.draw(scripts(pipeline, ends=False, nulls=False))
     never = evolve(pipeline, forget_after=None)
@@ -69,14 +69,14 @@ def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
 @pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
-def test_of_no_key_anything_is_kept_past_its_end(data):
+def test_no_state_of_a_key_outlives_its_end(data):
     pipeline = data.draw(forgetting(watermark=st.just(bm.BoundedOutOfOrderness(0))))
     script = data.draw(scripts(pipeline, ends=False, nulls=False)).advance_watermark_to(10**7)
     assert list(pipeline.state(script).windows()) == []
 
 
 @pytest.mark.parametrize("mode", list(AccumulationMode))
-def test_it_can_tell(mode):
+def test_the_law_detects_violations(mode):
     pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.GlobalWindow())
     pipeline = pipeline.trigger(bm.triggers.Always()).accumulation_mode(mode).accumulate(n=Count())
     script = (

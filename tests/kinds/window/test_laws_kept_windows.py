@@ -24,7 +24,7 @@ EVERY = Asked(Keeps.WINDOWS)
 
 
 def as_panes(pipeline, script):
-    """What the engine keeps, each window as a pane."""
+    """The windows stored by the engine, each as a pane."""
     return [
         Pane(
             kept.key,
@@ -67,7 +67,7 @@ def in_order(panes):
 
 @pytest.mark.of_law("law-kept-windows")
 @given(st.data())
-def test_the_pairs_that_are_due_after_a_script_are_those_of_the_twin(data):
+def test_the_pairs_due_after_a_script_equal_the_twins(data):
     pipeline = data.draw(merges.merges(once=True))
     script = data.draw(merges.scripts(pipeline))
     ours, theirs = in_order(as_panes(pipeline, script)), in_order(twins(pipeline, script))
@@ -77,7 +77,7 @@ def test_the_pairs_that_are_due_after_a_script_are_those_of_the_twin(data):
 
 @pytest.mark.of_law("law-kept-windows")
 @given(st.data())
-def test_the_windows_kept_after_a_script_are_those_of_the_twin(data):
+def test_the_windows_stored_after_a_script_equal_the_twins(data):
     pipeline = data.draw(pipelines())
     script = data.draw(scripts(pipeline))
     found = differences(as_panes(pipeline, script), twins(pipeline, script), pipeline)
@@ -86,7 +86,7 @@ def test_the_windows_kept_after_a_script_are_those_of_the_twin(data):
 
 @pytest.mark.of_law("law-kept-windows")
 @given(st.data())
-def test_a_state_says_without_its_pipeline_what_it_says_with_it(data):
+def test_state_reads_the_same_with_and_without_its_pipeline(data):
     pipeline = data.draw(st.one_of(pipelines(), merges.merges(once=False)))
     script = data.draw(merges.scripts(pipeline) if len(pipeline.flow.inputs) > 1 else scripts(pipeline))
     for bound, stores in stages_after(pipeline.flow.completed, script.events):

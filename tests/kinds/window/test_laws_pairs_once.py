@@ -111,7 +111,7 @@ def only_when_due(operator):
 
 @cost(2)
 @given(st.data())
-def test_a_shard_that_is_stepped_when_something_is_due_lets_go_in_time(data):
+def test_a_shard_stepped_only_when_due_drops_rows_in_time(data):
     pipeline = data.draw(merges(once=True, policy=patient, window=st.one_of(global_windows, fixed_windows)))
     join = said(pipeline).accumulations["pairs"]
     assume(not said(pipeline).trigger.needs_clock and (join.keep_for or join.keeps_left or join.keeps_right))

@@ -19,7 +19,7 @@ ORDER = [PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE]
 
 @pytest.mark.of_law("law-pane-numbers")
 @given(st.data())
-def test_panes_of_a_window_are_numbered_and_read_early_then_on_time_then_late(data):
+def test_panes_of_a_window_are_numbered_early_then_on_time_then_late(data):
     pipeline = data.draw(pipelines())
     script = data.draw(scripts(pipeline))
     lives = {}

@@ -38,7 +38,7 @@ def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
 @pytest.mark.of_law("law-retention")
 @cost(2)
 @given(st.data())
-def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
+def test_removing_rows_listed_as_out_of_retention_changes_no_pane(data):
     window = st.one_of(st.builds(bm.FixedWindows, st.integers(1, 5)), meeting)
     pipeline = data.draw(retaining(window=window, with_dropped=st.just(True)))  # noqa: FBT003
     pipeline = evolve(pipeline, deduplication=None)

@@ -1,4 +1,4 @@
-"""The laws of triggers/trigger.py: a trigger by itself, on the columns of the window table, without rows or panes."""
+"""The laws of triggers/trigger.py: a trigger alone, on the columns of the window table, without rows or panes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLOCK_COLUMNS = {
 
 @attrs.define
 class Table:
-    """The state of a trigger in several windows, and where the clocks stand."""
+    """The state of a trigger in several windows, and the clocks."""
 
     trigger: t.Trigger
     columns: dict[str, Any]
@@ -47,7 +47,7 @@ class Table:
     @property
     def now(self) -> TriggerNow:
         def values_of(name: str, at: Any) -> pa.Array:
-            """Values that are as good as any; 0 stands for none."""
+            """Arbitrary values; 0 means none."""
             return pa.array([value or None for value in self.columns["value"][at].tolist()], pa.int64())
 
         return TriggerNow(self.columns, self.watermark_us, self.clock_us, self.merging, values_of)
@@ -56,14 +56,14 @@ class Table:
         return self.trigger.should_fire_columns(self.state, np.asarray(at), self.now).tolist()
 
     def fire_what_is_ready(self) -> Any:
-        """Fire the unfinished windows that are ready; which these were."""
+        """Fire the unfinished windows that are ready and return them."""
         waiting = ALL[~self.state.finished]
         fired = waiting[self.trigger.should_fire_columns(self.state, waiting, self.now)]
         self.trigger.on_fire_columns(self.state, fired, self.now)
         return fired
 
     def window(self, i: int) -> dict[str, Any]:
-        """What is stored of a window."""
+        """The stored state of a window."""
         return {name: plain(column[i]) for name, column in self.columns.items()}
 
 
@@ -88,7 +88,7 @@ moves = st.one_of(
 
 
 def move(table: Table, what: str, by: Any) -> None:
-    """Rows come for some of the unfinished windows, or a clock moves."""
+    """Rows arrive for some of the unfinished windows, or a clock advances."""
     if what == "watermark":
         table.watermark_us += by * S
     elif what == "clock":
@@ -100,7 +100,7 @@ def move(table: Table, what: str, by: Any) -> None:
 
 @st.composite
 def tables(draw: st.DrawFn, *, merging: st.SearchStrategy[bool] = st.booleans()) -> Table:  # noqa: B008
-    """Windows with a past, just before they are asked."""
+    """Windows with a history, before ``should_fire``."""
     ends = draw(st.lists(st.sampled_from([1, 5, 10]), min_size=WINDOWS, max_size=WINDOWS))
     table = new_table(draw(triggers), ends, merging=draw(merging))
     past = draw(st.lists(moves, max_size=8))
@@ -121,8 +121,8 @@ def test_should_fire_changes_nothing(data):
 
 
 @given(st.data())
-def test_should_fire_depends_on_nothing_but_the_state_the_window_its_values_the_watermark_and_the_clock(data):
-    """Not on how often it is asked, on which windows are asked with it, or in what order they stand in the table."""
+def test_should_fire_depends_only_on_state_window_values_watermark_and_clock(data):
+    """Neither the number of calls, nor the other windows of a call, nor the order of windows matters."""
     table = data.draw(tables())
     ready = table.ready(ALL)
     assert table.ready(ALL) == ready
@@ -134,8 +134,8 @@ def test_should_fire_depends_on_nothing_but_the_state_the_window_its_values_the_
 
 
 @given(st.data())
-def test_after_on_fire_a_trigger_is_finished_or_waits_as_if_it_had_just_begun(data):
-    """But for what its docs say it keeps: see ``waits_as_new``."""
+def test_after_on_fire_a_trigger_is_finished_or_in_its_initial_state(data):
+    """Except for the state that its docs say it keeps: see ``waits_as_new``."""
     table = data.draw(tables())
     before = attrs.evolve(table, columns=copy.deepcopy(table.columns))
     fired = table.fire_what_is_ready()
@@ -145,7 +145,7 @@ def test_after_on_fire_a_trigger_is_finished_or_waits_as_if_it_had_just_begun(da
 
 
 OWN_KEEPS = {QuietFor: lambda state: {**state, "fired": 0}, AtEndOnce: lambda _: False}
-"""How the state of a user's trigger looks without what it keeps."""
+"""The state of a user-defined trigger without what it keeps."""
 
 
 def waits_as_new(trigger: t.Trigger, before: Any, after: Any, i: int, *, at_end: bool) -> bool:
@@ -159,19 +159,19 @@ def waits_as_new(trigger: t.Trigger, before: Any, after: Any, i: int, *, at_end:
         return waits_as_new(part, was, is_, i, at_end=at_end)
 
     match trigger:
-        case t.Repeatedly():  # starts again when its part is finished; else the part goes on
+        case t.Repeatedly():  # restarts when its sub-trigger is finished; otherwise the sub-trigger continues
             part, _, is_ = parts[0]
             return is_new(part, is_, i) or (not is_.finished[i] and again(0))
-        case t.AfterWatermark() if not before["passed"][i] and at_end:  # keeps that the end is passed
+        case t.AfterWatermark() if not before["passed"][i] and at_end:  # remembers that the end has passed
             return bool(after["passed"][i]) and all(is_new(part, is_, i) for part, _, is_ in parts)
         case t.AfterWatermark() if before["passed"][i]:
             return trigger.late is not None and again(len(parts) - 1)
-        case t.AfterWatermark():  # the late part forgets what merging windows showed it
+        case t.AfterWatermark():  # the late trigger drops what merging windows passed to it
             return trigger.early is not None and again(0) and all(is_new(part, is_, i) for part, _, is_ in parts[1:])
-        case t.AfterEach():  # keeps which parts are finished
+        case t.AfterEach():  # remembers which sub-triggers are finished
             current = next(number for number, (_, was, _) in enumerate(parts) if not was.finished[i])
             return again(current) and all(is_new(part, is_, i) for part, _, is_ in parts[current + 1 :])
-        case t.OrFinally():  # main fired; finally_ has seen all rows and goes on
+        case t.OrFinally():  # main fired; finally_ has seen all rows and continues
             return again(0) and not after.parts[1].finished[i]
         case t.AfterAny() | t.AfterAll() | t.AfterCount() | t.AfterValue() | t.AfterProcessingTime():  # always finished
             return False
@@ -183,7 +183,7 @@ def waits_as_new(trigger: t.Trigger, before: Any, after: Any, i: int, *, at_end:
 
 
 def is_new(trigger: t.Trigger, state: Any, i: int) -> bool:
-    """Whether a trigger is in window ``i`` as in a window that is new, sub-triggers included."""
+    """Whether a trigger, sub-triggers included, is in the state of a new window in window ``i``."""
     columns = all(plain(state[name][i]) == new for name, (_, new) in trigger.columns.items())
     parts = zip(trigger.parts, state.parts, strict=True)
     return columns and not state.finished[i] and all(is_new(part, own, i) for part, own in parts)
@@ -191,7 +191,7 @@ def is_new(trigger: t.Trigger, state: Any, i: int) -> bool:
 
 @st.composite
 def mergers(draw: st.DrawFn) -> tuple[Table, TriggerMerge]:
-    """Windows, and which of them become which; some results are one of their own parts, some are windows to come."""
+    """Windows, and a merge of them; some results are one of the merged windows, some are new windows."""
     table = draw(tables(merging=st.just(True)))  # noqa: FBT003
     table.fire_what_is_ready()
     result = draw(st.lists(st.integers(0, 2), min_size=WINDOWS, max_size=WINDOWS))
@@ -207,7 +207,7 @@ def mergers(draw: st.DrawFn) -> tuple[Table, TriggerMerge]:
 
 
 def merged(table: Table, m: TriggerMerge) -> list[dict[str, Any]]:
-    """What is stored of the results."""
+    """The stored state of the results."""
     after = attrs.evolve(table, columns=copy.deepcopy(table.columns))
     after.trigger.on_merge_columns(after.state, m, after.now)
     return [after.window(i) for i in m.into.tolist()]

@@ -40,7 +40,7 @@ def test_the_windowing_is_a_part_of_the_key():
     assert found == [("minute", 0, 1), ("minute", 60, 1), ("visit", 10, 2)]
 
 
-def test_a_later_stage_tells_windowings_apart():
+def test_a_later_stage_distinguishes_windowings():
     totals = bm.Pipeline().key_by("windowing").accumulate(users=Count(), n=Sum("n"))
     panes = visits().then(totals).run(TestStream().add(ROWS).advance_watermark_to_infinity())
     assert [(pane.key, pane.values) for pane in panes] == [
@@ -94,7 +94,7 @@ def test_a_merge_may_be_windowed_in_several_ways():
         ({"a": bm.Windowings({"b": bm.FixedWindows(60)})}, "must be a WindowOption"),
     ],
 )
-def test_windowings_that_are_none_are_refused(window, words):
+def test_invalid_windowing_options_are_rejected(window, words):
     with pytest.raises(bm.OptionError, match=words):
         bm.Pipeline().window(window)
 

@@ -22,7 +22,7 @@ numbers = st.integers(-6, 20)
 
 
 def told(panes):
-    """What panes say, but for whether they are the last: a late pane that is, is not told apart where the watermark comes after it."""
+    """The contents of panes, except whether they are the last: that differs for a late pane if the watermark comes after it."""
     return [
         (tuple(pane.window), pane.values, pane.kind, pane.timing, pane.index, pane.on_time_index)
         for pane in panes
@@ -33,7 +33,7 @@ def told(panes):
 @pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.data())
-def test_windows_of_brought_numbers_are_windows_of_times_whose_watermark_is_the_reach(data):
+def test_windows_by_row_number_equal_time_windows_with_the_reach_as_watermark(data):
     size, period, offset = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6)), data.draw(st.integers(-2, 2))
     delay, late = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 6))
     trigger = data.draw(st.sampled_from([Default(), AfterWatermark(late=Always()), AfterWatermark(late=AfterCount(2))]))
@@ -74,7 +74,7 @@ def test_windows_of_brought_numbers_are_windows_of_times_whose_watermark_is_the_
 @pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.data())
-def test_cutting_a_bundle_along_its_order_changes_no_number(data):
+def test_splitting_a_bundle_in_order_changes_no_row_number(data):
     option = bm.CountWindows(
         data.draw(st.integers(1, 4)),
         data.draw(st.integers(1, 5)),

@@ -80,7 +80,7 @@ def pairs_of(pipeline, panes):
 @pytest.mark.of_law("law-within")
 @cost(2)
 @given(st.data())
-def test_the_live_pairs_of_all_rows_are_those_at_most_the_span_apart_each_once(data):
+def test_live_pairs_are_those_within_the_span_each_once(data):
     """By two loops over all rows, which know no windows."""
     always = {"trigger": bm.triggers.Always(), "mode": retracting}
     pipeline = evolve(of_two(data), allowed_lateness=bm.durations.duration("", "10 days"), **always)
@@ -93,7 +93,7 @@ def test_the_live_pairs_of_all_rows_are_those_at_most_the_span_apart_each_once(d
 @pytest.mark.of_law("law-within")
 @given(st.data())
 def test_no_pair_of_rows_that_are_on_time_is_lost_with_no_lateness_allowed(data):
-    """What the default trigger gives of rows that come before the watermark passes them: a pane per window, no row dropped."""
+    """The output of the default trigger for rows that are not late: a pane per window, no row dropped."""
     pipeline = evolve(of_two(data), with_dropped=True)
     join, script, watermark = said(pipeline).accumulations["pair"], TestStream(), 0
     for _ in range(data.draw(st.integers(1, 8))):
@@ -111,7 +111,7 @@ def test_no_pair_of_rows_that_are_on_time_is_lost_with_no_lateness_allowed(data)
 @pytest.mark.of_law("law-within")
 @cost(2)
 @given(st.sampled_from(list(bm.AccumulationMode)), st.data())
-def test_pairs_come_in_the_window_of_the_row_that_meets_others(mode, data):
+def test_pairs_are_in_the_window_of_the_left_row(mode, data):
     pipeline = evolve(data.draw(merges(meets=True, mode=modes, with_dropped=st.just(False))), mode=mode)  # noqa: FBT003
     pipeline = evolve(pipeline, only_updated=False)
     within, join = said(pipeline).window, said(pipeline).accumulations["pairs"]

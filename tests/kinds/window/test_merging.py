@@ -17,7 +17,7 @@ FAR = 2**61
 ZERO = np.array([0])
 
 
-def test_sessions_of_all_of_time_and_many_keys_are_grouped_as_near_ones_are():
+def test_distant_sessions_are_merged_like_near_ones():
     key = np.array([0, 1, 2, 3, 0, 1, 0])
     start = np.array([-FAR, 0, FAR, -5, -FAR + 3, 10, FAR])
     group, result = group_windows(bm.Sessions(10), KeyedWindows(key, start, start + 10))
@@ -81,14 +81,20 @@ class Failing(bm.WindowOption):
         (Given((0, 1, 2)), r"window \(0, 1, 2\): must be a pair"),
         (Given((0, 5), (0.0, 5)), r"\.merge\(\[\(0, 5\)\]\) raised.*\(0\.0, 5\): start and end must be whole numbers"),
         (Given((0, 5), (5, 5)), r"\.merge\(.*window \(5, 5\): start must be before end"),
-        (InColumns((ZERO, ZERO, ZERO + 0.5)), r"assign_columns\(\.\.\.\) gave int64, int64, float64: must be.*int64"),
-        (InColumns((ZERO, ZERO, ZERO.astype("M8[us]"))), r"gave int64, int64, datetime64\[us\]: .*astype\('int64'\)"),
-        (InColumns((ZERO, ZERO, np.array([1, 2]))), r"gave int64, int64, int64: must be.*equally long"),
-        (InColumns([ZERO, ZERO, ZERO]), r"gave list: must be row, start and end"),
+        (
+            InColumns((ZERO, ZERO, ZERO + 0.5)),
+            r"assign_columns\(\.\.\.\) returned int64, int64, float64: must be.*int64",
+        ),
+        (
+            InColumns((ZERO, ZERO, ZERO.astype("M8[us]"))),
+            r"returned int64, int64, datetime64\[us\]: .*astype\('int64'\)",
+        ),
+        (InColumns((ZERO, ZERO, np.array([1, 2]))), r"returned int64, int64, int64: must be.*of equal length"),
+        (InColumns([ZERO, ZERO, ZERO]), r"returned list: must be row, start and end"),
         (InColumns((ZERO, ZERO, ZERO)), r"key \{'team': 'red'\}: .*the window \(0, 0\): start must be before end"),
     ],
 )
-def test_what_a_users_window_raises_is_told_with_where(option, words):
+def test_an_error_of_a_custom_window_is_located(option, words):
     pipeline = (
         bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(option).accumulate(n=Count())
     )

@@ -40,7 +40,7 @@ def test_the_default_stops_the_query():
             strict.run(TestStream().add(rows(MOST, 1)))
 
 
-def test_the_message_says_key_window_and_what_was_raised_and_not_what_to_do():
+def test_the_message_has_key_window_and_error_without_the_fix():
     pipeline = DROPS.key_by("k").accumulate(total=Sum("x"))
     (row,) = errors(pipeline.run(TestStream().add([{"ts": at, "k": "a", "x": MOST} for at in (1, 2)])))
     assert row.values == {"ts": 2, "k": "a", "x": MOST}
@@ -50,8 +50,8 @@ def test_the_message_says_key_window_and_what_was_raised_and_not_what_to_do():
     )
 
 
-def test_the_message_of_an_overflow_advises_what_the_checkpoint_takes():
-    with pytest.raises(bm.NumericOverflowError, match=r"say \.on_error\('drop'\) and restart from the checkpoint"):
+def test_the_message_of_an_overflow_advises_a_type_that_the_checkpoint_accepts():
+    with pytest.raises(bm.NumericOverflowError, match=r"add \.on_error\('drop'\) and restart from the checkpoint"):
         PLAIN.accumulating().accumulate(total=Sum("x")).run(TestStream().add(rows(MOST, 1)))
 
 
@@ -88,9 +88,9 @@ class Own(Accumulation):
     [
         (Fold(0, thirteen, "x"), 13, "raised ValueError: 13!"),
         (Own(), 13, "Own(column='x').add("),
-        (Own(), 14, "cannot be kept in the checkpoint"),
+        (Own(), 14, "cannot be stored in the checkpoint"),
         (Reduce(thirteen, "x"), 13, "raised ValueError: 13!"),
-        (Reduce(as_text, "x"), 13, "returned 'text', which is no int64"),
+        (Reduce(as_text, "x"), 13, "returned 'text', which is not of its result type, int64"),
     ],
 )
 @pytest.mark.parametrize("window", [bm.FixedWindows(10), bm.Sessions(5)], ids=repr)
@@ -123,13 +123,13 @@ class Windows(bm.WindowOption):
         yield 0, 20_000_000
 
 
-def test_a_row_whose_windows_cannot_be_had_is_dropped_before_it_has_one():
+def test_a_row_whose_assignment_fails_is_dropped():
     panes = DROPS.window(Windows()).accumulate(n=Count()).run(TestStream().add(rows(1, 13, 2, 13)))
     assert [(pane.window, pane.values["x"]) for pane in errors(panes)] == [(None, 13), (None, 13)]
     assert panes[-1].values == {"n": 2}
 
 
-def test_a_row_of_which_the_condition_cannot_be_computed_is_dropped_before_it_has_a_window():
+def test_a_row_whose_condition_fails_is_dropped():
     pipeline = DROPS.where(pc.divide(pc.field("ts"), pc.field("x")) >= 0).accumulate(n=Count())
     panes = pipeline.run(TestStream().add([{"ts": 1, "x": 0}, {"ts": 2, "x": 1}, {"ts": None, "x": 0}]))
     assert [(pane.values["ts"], pane.message) for pane in errors(panes)] == [
@@ -157,12 +157,12 @@ class NoValue(Own):
         raise ValueError("no value")
 
 
-def test_what_raises_for_a_pane_stops_the_query_and_keeps_nothing():
+def test_an_error_of_a_pane_stops_the_query():
     with pytest.raises(bm.UserFunctionError, match="no value"):
         DROPS.accumulate(total=NoValue()).run(TestStream().add(rows(1)))
 
 
-def test_an_expression_that_fails_says_what_can_be_done_about_it():
+def test_a_failing_expression_names_the_fix():
     ratio = pc.divide(pc.field("n"), pc.field("x"))
     panes = DROPS.accumulate(n=Count(), x=Sum("x"))
     for pipeline in (panes.with_columns(ratio=ratio), panes.having(ratio >= 0)):
@@ -171,7 +171,7 @@ def test_an_expression_that_fails_says_what_can_be_done_about_it():
         with pytest.raises(bm.UserFunctionError, match=r"divide by zero; .* begin a new one"):
             pipeline.accumulating_and_retracting().run(TestStream().add(rows(0)))
     fails = DROPS.where(pc.divide(pc.field("ts"), pc.field("x")) >= 0).on_error("fail").accumulate(n=Count())
-    with pytest.raises(bm.UserFunctionError, match=r"divide by zero; say \.on_error\('drop'\) and restart"):
+    with pytest.raises(bm.UserFunctionError, match=r"divide by zero; add \.on_error\('drop'\) and restart"):
         fails.run(TestStream().add(rows(0)))
 
 
@@ -184,7 +184,7 @@ def test_windowings_and_a_suppress_drop_too():
     assert [pane.kind for pane in panes] == [PaneKind.DROPPED, PaneKind.PANE]
 
 
-def test_a_merge_says_of_which_input_the_row_is():
+def test_a_merge_names_the_input_of_the_row():
     source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
     merged = (
         bm.merge(left=source, right=source)
@@ -215,8 +215,8 @@ def packed(operator, times_and_values):
     return [payload for _, payload in operator.pack(0, pa.table(columns))]
 
 
-def test_on_error_may_be_said_of_a_query_that_stands():
-    """The shard that raised kept nothing of its step, so the same store goes on."""
+def test_on_error_can_be_enabled_on_an_existing_query():
+    """The shard that raised stored nothing of its step, so its store continues."""
     strict, patient = (
         pipeline.flow.bind({None: TYPES}, shards=1).operator
         for pipeline in (PLAIN.accumulating().accumulate(total=Sum("x")), DROPS.accumulate(total=Sum("x")))
@@ -230,7 +230,7 @@ def test_on_error_may_be_said_of_a_query_that_stands():
     assert patient.open(store).dropped == {"error": 1}
 
 
-def test_over_rows_that_are_taken_back_it_may_not_change():
+def test_on_error_cannot_change_over_retracting_input():
     signed = bm.Pipeline().from_panes().event_time("ts", bm.BoundedOutOfOrderness(0))
     declared = signed.window(bm.FixedWindows(10)).trigger(Always()).accumulating().accumulate(total=Sum("x"))
     strict, patient = (
@@ -243,7 +243,7 @@ def test_over_rows_that_are_taken_back_it_may_not_change():
             other.open(store).step([None], None, [])
 
 
-def test_many_poison_rows_are_found_by_halves():
+def test_many_poison_rows_are_found_by_bisection():
     calls = 0
 
     def counted(accumulator, value):
@@ -268,7 +268,7 @@ class NotAtTwo(bm.WindowOption):
 
 
 @pytest.mark.parametrize("join", [InnerJoin, LeftOuterJoin])
-def test_a_join_goes_on_without_the_row_whose_windows_cannot_be_had(join):
+def test_a_join_continues_without_a_row_whose_assignment_fails(join):
     source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
     merged = bm.merge(left=source, right=source).window(NotAtTwo()).trigger(Always()).accumulating().on_error("drop")
     merged = merged.accumulate(pair=join("left", "right"))
@@ -281,7 +281,7 @@ def test_a_join_goes_on_without_the_row_whose_windows_cannot_be_had(join):
 
 
 @pytest.mark.parametrize("within", [None, 100])
-def test_rows_that_come_again_are_known_beside_rows_that_raise(within):
+def test_duplicates_are_dropped_beside_failing_rows(within):
     """A row that was dropped for an error is remembered by ``within``, and not by a window (rules/output.md#errors)."""
     once = DROPS.deduplicate("id", within=within).accumulate(total=Fold(0, thirteen, "x"), n=Count())
     bundles = [[(1, 13), (2, 5)], [(1, 6), (2, 5)]]
@@ -294,7 +294,7 @@ def test_rows_that_come_again_are_known_beside_rows_that_raise(within):
     assert [pane.values for pane in panes if pane.kind is PaneKind.PANE][-1]["n"] == (2 if within is None else 1)
 
 
-def test_a_second_stage_drops_what_raises_in_it_and_keeps_the_first_ones_panes():
+def test_a_second_stage_drops_rows_that_raise_and_keeps_the_panes_of_the_first():
     first = DROPS.accumulating_and_retracting().key_by("k").accumulate(total=Sum("x"))
     chain = first.then(
         bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(all=Sum("total")).on_error("drop")
@@ -324,12 +324,12 @@ ROWS_AS_THEY_ARE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).k
     ],
     ids=["versions", "as-of join", "rows once", "changes", "a suppress"],
 )
-def test_where_nothing_raises_with_a_row_it_is_refused(stage):
+def test_on_error_is_rejected_where_rows_cannot_fail(stage):
     with pytest.raises(bm.PipelineError, match=r"on_error|where\(\), trigger or lateness"):
         stage().flow.check()
 
 
-def test_as_of_joins_of_stages_count_what_these_drop():
+def test_as_of_joins_count_the_rows_dropped_by_their_stages():
     totals = DROPS.accumulating_and_retracting().key_by("k").accumulate(total=Sum("x"))
     rates = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").versions(100)
     joined = bm.as_of_join(totals=totals, rates=rates, on="k").accumulating_and_retracting()

@@ -1,4 +1,4 @@
-"""Keys that are forgotten (rules/windows.md#forget-after) on Spark, over a restart; and what a trigger that waits for the end gives there."""
+"""Expiry of idle keys (rules/windows.md#forget-after) on Spark, across a restart; and triggers that wait for the end."""
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ PIPELINE = (
 )
 
 
-def test_a_stream_gives_each_key_when_it_is_forgotten_and_its_state_goes(files, run_query):
+def test_a_stream_emits_a_key_when_it_expires_and_drops_its_state(files, run_query):
     rows = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
 
     def at(second, team):

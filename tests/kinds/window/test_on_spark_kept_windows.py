@@ -86,7 +86,7 @@ def test_a_checkpoint_answers_as_the_script_does_by_time_key_and_batch(spark, tm
 
 
 @pytest.mark.deep
-def test_of_stages_that_are_equal_the_one_with_the_number_is_asked(spark, tmp_path):
+def test_equal_stages_are_selected_by_number(spark, tmp_path):
     again = (
         bm.Pipeline().key_by("k").window(bm.FixedWindows(60)).trigger(Always()).accumulating().accumulate(n=Sum("n"))
     )

@@ -46,7 +46,7 @@ def run_on(spark, tmp_path):
     return begin
 
 
-def test_a_query_that_a_sum_stopped_goes_on_from_its_checkpoint_when_it_drops(run_on):
+def test_a_query_stopped_by_a_sum_continues_from_its_checkpoint_when_it_drops(run_on):
     run = run_on([at(1, MOST), at(2, -1)], [at(3, 5), at(4, 1)])
     with pytest.raises(Exception, match=r"on_error\('drop'\) and restart") as stopped:
         run(PIPELINE)
@@ -59,7 +59,7 @@ def test_a_query_that_a_sum_stopped_goes_on_from_its_checkpoint_when_it_drops(ru
     assert (pane["total"], pane["plays"]) == (MOST, 3)
 
 
-def test_a_query_that_an_expression_stopped_goes_on_from_its_checkpoint_with_another(run_on):
+def test_a_query_stopped_by_an_expression_continues_from_its_checkpoint_with_another(run_on):
     run = run_on([at(1, 4)], [at(2, -4)])
     panes = PIPELINE.accumulating()
     with pytest.raises(Exception, match=r"divide by zero; .* from the same checkpoint"):
@@ -70,7 +70,7 @@ def test_a_query_that_an_expression_stopped_goes_on_from_its_checkpoint_with_ano
     assert [(row["plays"], row["total"], row["per"]) for row in second.to_pylist()] == [(2, 0, float("inf"))]
 
 
-def test_a_batch_drops_what_sparks_own_sum_would_stop_at(spark):
+def test_a_batch_drops_rows_that_fail_in_sparks_own_sum(spark):
     rows = spark.createDataFrame([at(1, MOST), at(2, 7), at(3, 0)], SCHEMA)
     out = rows.transform(PIPELINE.on_error("drop"))
     assert bm.dropped(out).select("score").collect() == [(7,)]

@@ -73,7 +73,7 @@ def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipel
     assert not found, "\n".join(found)
 
 
-def test_a_checkpoint_says_which_pairs_are_due(spark, tmp_path):
+def test_a_checkpoint_lists_the_due_pairs(spark, tmp_path):
     pipeline = MERGED.window(bm.FixedWindows(30)).trigger(AfterWatermark(early=AfterCount(4))).accumulate(**once())
     script = TestStream(SCRIPT.events[:3])
     script.trace_on_spark(spark, pipeline, shards=2, checkpoint=tmp_path)
@@ -93,7 +93,7 @@ def test_a_checkpoint_says_which_pairs_are_due(spark, tmp_path):
 @pytest.mark.deep
 @drawing(FEW)
 @given(data=st.data())
-def test_drawn_joins_that_give_each_pair_once_on_spark_give_what_the_engine_gives(spark, data):
+def test_random_joins_that_emit_each_pair_once_on_spark_agree_with_the_engine(spark, data):
     pipeline = data.draw(merges.merges(once=True).filter(ends))
     script = data.draw(merges.scripts(pipeline, least=1).filter(short))
     assume(sum(pane.kind is PaneKind.PANE for pane in pipeline.run(script)) >= 2)
@@ -143,6 +143,6 @@ def test_a_batch_gives_each_pair_once_and_cuts_nothing(inputs):
     assert pairs(bm.panes(outer.apply(**inputs))) == expected
 
 
-def test_explain_of_a_batch_says_when_a_pair_comes(inputs):
+def test_explain_of_a_batch_describes_when_a_pair_is_emitted(inputs):
     words = MERGED.window(bm.SlidingWindows(20, 10)).accumulate(**once()).explain(**inputs)
     assert "in the first window that took both" in " ".join(words.split())

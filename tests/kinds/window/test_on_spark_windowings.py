@@ -34,7 +34,7 @@ def shown(panes):
     return sorted((pane.key["windowing"], pane.key["team"], pane.values["n"]) for batch in panes for pane in batch)
 
 
-def test_several_windowings_give_on_spark_what_they_give_in_process(spark):
+def test_several_windowings_on_spark_agree_with_in_process_runs(spark):
     pipeline = (
         counts({**MINUTE, **VISIT, "all": bm.GlobalWindow()})
         .trigger(AfterWatermark(early=Always(), late=Always()))
@@ -54,7 +54,7 @@ def test_several_windowings_give_on_spark_what_they_give_in_process(spark):
 
 
 @pytest.mark.deep
-def test_a_windowing_may_be_added_and_none_taken_away(spark, files, run_query):
+def test_a_windowing_may_be_added_but_not_removed(spark, files, run_query):
     input_ = files(**COLUMNS).add(row(1, "red", 5)).add(row(70, "red", 6))
     assert shown(run_query(counts(MINUTE), input_.stream())) == [("minute", "red", 1)]
     input_.add(row(75, "red", 7)).add(row(500, "red", 8))
@@ -67,7 +67,7 @@ def test_a_windowing_may_be_added_and_none_taken_away(spark, files, run_query):
         run_query(counts(bm.FixedWindows(60)), input_.stream())
 
 
-def test_the_checkpoint_of_a_windowing_without_a_name_is_not_one_of_several(files, run_query):
+def test_a_checkpoint_of_an_unnamed_windowing_does_not_open_with_several(files, run_query):
     input_ = files(**COLUMNS).add(row(1, "red", 5))
     run_query(counts(bm.FixedWindows(60)), input_.stream())
     input_.add(row(75, "red", 7))

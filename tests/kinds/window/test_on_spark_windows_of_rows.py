@@ -43,7 +43,7 @@ def events(files):
     return made
 
 
-def test_full_windows_come_out_in_their_batch_without_an_event_time_also_after_a_stop(events, tmp_path):
+def test_full_windows_are_emitted_without_event_time(events, tmp_path):
     out = events.stream().transform(THREES)
     assert out.schema["window"].dataType.simpleString() == "struct<start:bigint,end:bigint>"
     found = written(out, tmp_path)
@@ -54,7 +54,7 @@ def test_full_windows_come_out_in_their_batch_without_an_event_time_also_after_a
     assert {row.timestamp for row in again.collect()} == {None}
 
 
-def test_a_checkpoint_is_asked_by_number_and_key_as_of_a_batch(spark, events, tmp_path):
+def test_checkpoint_lookup_by_number_key_and_batch(spark, events, tmp_path):
     written(events.stream().transform(KEPT), tmp_path)
     state = KEPT.state(spark, tmp_path / "checkpoint")
     kept = {(row.k, row.window.start): (row.total, row.panes, row.new_rows) for row in state.windows().collect()}
@@ -111,7 +111,7 @@ def test_a_batch_numbers_its_rows_as_spark_does(spark, events):
     assert "rows are numbered 0, 1, 2" in " ".join(lasts.explain(rows).split())
 
 
-def test_live_and_changelog_take_windows_of_rows(events, tmp_path):
+def test_live_and_changelog_support_count_windows(events, tmp_path):
     retracting = THREES.trigger(Always()).accumulating_and_retracting()
     panes = written(events.stream().transform(retracting), tmp_path)
     live = {(row.k, row.window.start): row.total for row in bm.live(panes).collect()}

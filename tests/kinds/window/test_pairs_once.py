@@ -1,4 +1,4 @@
-"""Joins that give each pair once: what is kept, what is said, what may change between runs; which pairs come, is law."""
+"""Joins that emit each pair once: their state, their descriptions, changes between runs; laws check the pairs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def found(panes):
     ]
 
 
-def test_a_join_is_what_it_says_and_a_plain_one_says_as_before():
+def test_repr_of_joins_with_and_without_once():
     join = FullOuterJoin("a", "b", once=True, keep_rows={"a": 3}, keep_for={"b": "10 minutes"})
     said = "FullOuterJoin(left='a', right='b', once=True, keep_rows={'a': 3}, keep_for={'b': '10 minutes'})"
     assert repr(join) == said
@@ -100,7 +100,7 @@ def test_each_of_several_windowings_gives_each_pair_once():
     assert [(pane.key["windowing"], pane.start.timestamp()) for pane in panes] == [("short", 10), ("long", 0)]
 
 
-def test_what_a_window_keeps_are_the_pairs_that_are_due():
+def test_a_window_stores_the_due_pairs():
     pipeline = once(LeftOuterJoin, bm.FixedWindows(10)).trigger(AfterWatermark(early=AfterCount(3))).allowed_lateness(0)
     script = TestStream().add([order(1, "tea"), order(2, "jam", 2)], input="orders")
     kept = pipeline.state(script.add([shipment(3, 5)], input="shipments")).windows()
@@ -129,7 +129,7 @@ def open_shard(pipeline, store):
     ],
     ids=lambda pipeline: repr(pipeline.flow.stage.options.accumulations),
 )
-def test_a_checkpoint_goes_on_only_with_the_same_join(second):
+def test_a_checkpoint_continues_only_with_the_same_join(second):
     first, store = once(keep_rows={"orders": 3}, keep_for={"shipments": 60}), DictStore()
     open_shard(first, store).step([1, 1], None, [])
     open_shard(first, store)
@@ -166,7 +166,7 @@ def steps(pipeline, store, *moves):
         operator.open(store).step([watermark * 1_000_000] * 2, None, payloads)
 
 
-def test_rows_that_are_no_longer_kept_leave_the_state_though_nothing_comes():
+def test_rows_past_retention_are_dropped_without_input():
     pipeline, store = once(keep_for={"orders": 10, "shipments": 20}), DictStore()
     steps(pipeline, store, (0, [order(1, 1), order(5, 2), order(1, 3, 2)], [shipment(2, 9)]))
     assert kept_rows(store) == [(1, 0), (2, 1)]
@@ -193,7 +193,7 @@ def test_a_window_that_has_closed_keeps_no_rows():
     assert SegmentStore(store, LAYOUT).index["due_us"].tolist() == [150_000_000]
 
 
-def test_explain_says_when_a_pair_comes_and_what_is_kept():
+def test_explain_of_pairs_once():
     def pairs(pipeline):
         words = pipeline.explain()
         return " ".join(words.partition("\npairs ")[2].partition("\nwatermark ")[0].split())

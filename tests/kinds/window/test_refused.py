@@ -85,7 +85,7 @@ class Twice(bm.FixedWindows):
         yield timestamp_us, timestamp_us + 2
 
 
-# What is written, and what the message must hold: value, rule, fix.
+# The call, and fragments of the message: value, rule, fix.
 AT_ONCE = [
     ("negative lateness", lambda: START.allowed_lateness("-1 hour"), ["'-1 hour'", "not be negative"]),
     ("mode text", lambda: START.accumulation_mode("discarding"), ["'discarding'", "AccumulationMode.DISCARDING"]),
@@ -219,7 +219,7 @@ TOGETHER = [
 ]
 
 
-# What only the columns show.
+# Errors that depend on the columns.
 COLUMNS = [
     ("key missing", PLAIN.key_by("player"), ["key_by('player')", "'team'"]),
     ("value missing", PLAIN.accumulate(s=Sum("points")), ["Sum", "'points'", "'score'"]),
@@ -238,18 +238,18 @@ COLUMNS = [
 
 
 @cases(AT_ONCE, "call", "fragments")
-def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
     refused((bm.OptionError, bm.ScriptError), call, fragments)
 
 
 @cases(TOGETHER, "pipeline", "fragments")
-def test_options_that_do_not_go_together_are_refused_before_anything_runs(pipeline, fragments):
+def test_incompatible_options_are_rejected_before_anything_runs(pipeline, fragments):
     refused(bm.PipelineError, pipeline.explain, fragments)
     refused(bm.PipelineError, lambda: pipeline.run(TestStream()), fragments)
 
 
 @cases(COLUMNS, "pipeline", "fragments")
-def test_a_column_that_is_not_there_or_of_the_wrong_type_is_refused(pipeline, fragments):
+def test_a_missing_or_mistyped_column_is_rejected(pipeline, fragments):
     refused(bm.ColumnError, lambda: pipeline.run(ONE_ROW), fragments)
 
 
@@ -287,7 +287,7 @@ def test_options_of_plain_classes_go_on_from_a_checkpoint_unless_an_argument_cha
     refused(bm.StateError, lambda: opened(**second), ["now has Times(by=3)" if second["by"] == 3 else "size=30000000"])
 
 
-def test_a_trigger_that_cannot_lose_rows_is_taken():
+def test_a_trigger_that_cannot_lose_rows_is_accepted():
     harmless = [
         Default(),
         Never(),
@@ -302,7 +302,7 @@ def test_a_trigger_that_cannot_lose_rows_is_taken():
         assert PLAIN.trigger(trigger).discarding().run(ONE_ROW) is not None
 
 
-def test_data_loss_is_taken_when_allowed():
+def test_data_loss_is_accepted_when_allowed():
     pipeline = PLAIN.trigger(AfterCount(1), allow_data_loss=True).discarding().with_dropped()
     panes = pipeline.run(ONE_ROW.add([ROW]))
     assert [pane.kind for pane in panes] == ["PANE", "DROPPED"]

@@ -23,9 +23,9 @@ COUNTED_AT_ONCE = [
     (lambda: bm.CountWindows(3, numbered_by=["a"]), ["CountWindows(numbered_by=['a'])"]),
     (
         lambda: bm.CountWindows(3, order_by="a", numbered_by="b"),
-        ["order_by=('a',), numbered_by='b'", "say one of the two"],
+        ["order_by=('a',), numbered_by='b'", "use one of the two"],
     ),
-    (lambda: bm.CountWindows(3, delay=1), ["delay=1", "say numbered_by too"]),
+    (lambda: bm.CountWindows(3, delay=1), ["delay=1", "add numbered_by"]),
     (lambda: bm.CountWindows(3, numbered_by="a", delay=-1), ["CountWindows(delay=-1)"]),
     (lambda: bm.CountWindows(3, idle=0), ["CountWindows(idle)=0", "above 0"]),
     (lambda: bm.CountWindows(3, over="stream", idle=5), ["idle", "over='stream'"]),
@@ -135,12 +135,12 @@ COUNTED_COLUMNS = [
 
 
 @pytest.mark.parametrize(("call", "fragments"), COUNTED_AT_ONCE)
-def test_a_wrong_option_of_windows_of_rows_is_refused_where_it_is_written(call, fragments):
+def test_an_invalid_option_of_count_windows_is_rejected_at_its_call(call, fragments):
     refused(bm.OptionError, call, fragments)
 
 
 @pytest.mark.parametrize(("call", "fragments"), COUNTED_TOGETHER)
-def test_what_does_not_go_with_windows_of_rows_is_refused_before_anything_runs(call, fragments):
+def test_options_incompatible_with_count_windows_are_rejected(call, fragments):
     refused(bm.PipelineError, call, fragments)
 
 

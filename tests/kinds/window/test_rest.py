@@ -1,4 +1,4 @@
-"""What must be the same after a step has been stored and read again."""
+"""A step must be unchanged after it has been stored and read again."""
 
 import attrs
 import numpy as np
@@ -33,7 +33,7 @@ class EveryOtherBundle(Trigger):
         return False
 
 
-def test_a_users_trigger_goes_on_from_its_stored_state():
+def test_a_custom_trigger_continues_from_its_stored_state():
     pipeline = (
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness(0))
@@ -50,7 +50,7 @@ def test_a_users_trigger_goes_on_from_its_stored_state():
     assert panes == [("red", 2, 0), ("red", 2, 1), ("blue", 2, 0)]
 
 
-def test_endless_windows_are_spread_over_few_segments_by_key_alone():
+def test_endless_windows_are_segmented_by_key():
     pool = Pool(KEYS)
     at = pool.append(pa.table({"team": [f"team {n}" for n in range(2_000)]}, schema=KEYS))
     ends = np.full(2_000, END_OF_TIME_US)

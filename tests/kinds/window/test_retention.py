@@ -33,7 +33,7 @@ def last_ones(panes):
     return [pane.start.second for pane in panes if pane.is_last]
 
 
-def test_bytes_are_those_of_accumulators_so_long_texts_fall_out_and_short_ones_stay():
+def test_the_byte_budget_counts_accumulators():
     pipeline = (
         PLAIN.accumulate(texts=Collect("text")).retain(bytes=1000).closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS)
     )
@@ -68,12 +68,12 @@ def step(pipeline, store, *rows):
     ]
 
 
-def test_a_budget_may_be_added_changed_and_taken_away_between_two_runs():
+def test_a_budget_may_be_added_changed_and_removed_between_runs():
     store = DictStore()
     for second in (1, 11, 21, 31):
         assert step(PLAIN, store, (second, "a"), (second, "b")) == [("PANE", False, second // 10 * 10)] * 2
     tight = PLAIN.retain(windows=3).closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS)
-    # Of the key that gets a row what is over the budget falls; the other keeps all.
+    # The key that gets a row drops everything over the budget; the other keeps all.
     assert step(tight, store, (32, "a")) == [("PANE", False, 30), ("PANE", True, 0)]
     tighter = PLAIN.retain(rows=1).closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS)
     assert step(tighter, store, (33, "a"))[0] == ("PANE", False, 30)
@@ -91,7 +91,7 @@ def windows(pipeline, store):
     return operator.answer(Asked(Keeps.WINDOWS)).read(store).to_pylist()
 
 
-def test_what_is_noted_of_a_key_goes_when_its_windows_would_have_expired():
+def test_eviction_records_expire_with_their_windows():
     script = TestStream().add([row(1), row(11)]).advance_watermark_to(1010)
     events = script.add([row(1020), row(2)]).events
     pipeline = PLAIN.retain(windows=1)
@@ -106,7 +106,7 @@ def test_what_is_noted_of_a_key_goes_when_its_windows_would_have_expired():
     assert not any(name.startswith("fallen/s") for name in store)
 
 
-def test_what_fell_out_stays_out_without_a_budget_until_its_windows_would_have_expired():
+def test_evicted_windows_stay_evicted_without_a_budget():
     store, kept = DictStore(), PLAIN.retain(windows=1)
     step(kept, store, (1, "a"), (11, "a"), (21, "a"))
     for pipeline in (PLAIN, PLAIN, kept, PLAIN):
@@ -117,7 +117,7 @@ def test_what_fell_out_stays_out_without_a_budget_until_its_windows_would_have_e
     assert not State.open(PLAIN.flow.bind(SCHEMA, shards=1).operator.plan, store).parts
 
 
-def test_fewer_windows_are_kept_than_without():
+def test_retention_stores_fewer_windows():
     script = TestStream()
     for second in range(0, 100, 10):
         script = script.add([row(second)])

@@ -92,7 +92,7 @@ def test_a_step_reads_and_writes_only_the_segments_it_touches():
     assert sorted(store.written) == ["index", "s5"]
 
 
-def test_a_step_that_concerns_nothing_reads_no_segment():
+def test_an_empty_step_reads_no_segment():
     store = Recording()
     step(PIPELINE, store, (1, "red", 1), watermark=5)
     store.forget()
@@ -109,7 +109,7 @@ def test_expiry_removes_segments_whole():
     assert sorted(store) == ["index", "s2", "takes"]
 
 
-def test_many_segments_of_few_windows_are_cut_longer():
+def test_many_small_segments_lead_to_longer_spans():
     store = Recording()
     step(PIPELINE, store, *((60 * minute, "red", 1) for minute in range(100)))
     assert len(store) == 2 + 100
@@ -119,7 +119,7 @@ def test_many_segments_of_few_windows_are_cut_longer():
     assert panes.count(("PANE", "ON_TIME", 1)) == 101
 
 
-def test_another_trigger_takes_effect_on_windows_that_are_there():
+def test_another_trigger_applies_to_existing_windows():
     store = DictStore()
     waiting = PIPELINE.trigger(Never())
     assert step(waiting, store, (1, "red", 1), (2, "red", 2)) == []
@@ -129,7 +129,7 @@ def test_another_trigger_takes_effect_on_windows_that_are_there():
     assert step(PIPELINE, store, watermark=60) == [("RETRACTION", "EARLY", 6), ("PANE", "ON_TIME", 10)]
 
 
-def test_a_shard_that_does_not_know_a_changed_trigger_yet_is_read_by_it():
+def test_a_changed_trigger_reads_shards_not_yet_called():
     taken_up, before = DictStore(), DictStore()
     for store in (taken_up, before):
         step(PIPELINE.trigger(AfterWatermark(early=AfterCount(5))), store, (1, "red", 1), shards=2)
@@ -143,13 +143,13 @@ def test_a_shard_that_does_not_know_a_changed_trigger_yet_is_read_by_it():
     ]
 
 
-def test_a_trigger_that_waits_for_the_end_is_asked_there_though_the_one_before_was_not():
+def test_a_changed_trigger_is_evaluated_at_the_end():
     store = DictStore()
     step(PIPELINE.trigger(Never()), store, (1, "red", 1))
     assert step(PIPELINE, store, watermark=60) == [("PANE", "ON_TIME", 1)]
 
 
-def test_less_lateness_expires_windows_that_are_there():
+def test_less_lateness_expires_existing_windows():
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1), watermark=0.001)
     step(PIPELINE, store, watermark=70)
@@ -159,7 +159,7 @@ def test_less_lateness_expires_windows_that_are_there():
     assert sorted(store) == ["index", "takes"]
 
 
-def test_less_lateness_expires_what_the_watermark_has_passed_already():
+def test_less_lateness_expires_windows_already_passed():
     store = DictStore()
     step(PIPELINE.trigger(Never()), store, (1, "red", 1), watermark=0.001)
     step(PIPELINE.trigger(Never()), store, watermark=130)
@@ -179,7 +179,7 @@ def test_another_lateness_leaves_triggers_as_they_are():
     assert step(longer, store, (3, "red", 4)) == [("RETRACTION", "ON_TIME", 1), ("PANE", "LATE", 7)]
 
 
-def test_a_further_accumulation_counts_from_then_on():
+def test_an_added_accumulation_starts_empty():
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
     more = PIPELINE.accumulate(rows=Count(), best=Max("score"))
@@ -190,7 +190,7 @@ def test_a_further_accumulation_counts_from_then_on():
     ]
 
 
-def test_only_updated_panes_may_be_said_later():
+def test_only_updated_can_be_enabled_later():
     store = DictStore()
     plain = PIPELINE.trigger(AfterWatermark(early=Always(), late=Always()))
     step(plain, store, (1, "red", 1))
@@ -199,7 +199,7 @@ def test_only_updated_panes_may_be_said_later():
     assert step(updated, store, (2, "red", 1)) == [("RETRACTION", "EARLY", 1), ("PANE", "EARLY", 2)]
 
 
-def test_what_panes_held_is_not_known_where_only_updated_ones_are_said_later():
+def test_only_updated_enabled_later_has_no_old_values():
     """So the next pane comes, also one of null where the one before was not."""
     store = DictStore()
     last = PIPELINE.accumulating().accumulate(total=Last("score", ignore_nulls=False))
@@ -220,7 +220,7 @@ def test_what_panes_held_is_not_known_where_only_updated_ones_are_said_later():
         ("accumulation", PIPELINE.accumulate(total=Max("score"))),
     ],
 )
-def test_what_would_be_misread_is_refused_and_nothing_is_changed(what, other):
+def test_incompatible_state_is_rejected_unchanged(what, other):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
     before = dict(store)
@@ -311,7 +311,7 @@ def _another_table():
 
 @pytest.mark.parametrize("name", ["index", "s1"])
 @pytest.mark.parametrize("stored", [b"", None, b"no Arrow at all", _another_table()])
-def test_bytes_that_are_not_what_was_written_are_told_with_their_entry(name, stored):
+def test_damaged_bytes_are_reported_with_their_entry(name, stored):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
     store[name] = store[name][: len(store[name]) // 2] if stored is None else stored
@@ -328,7 +328,7 @@ def test_bytes_that_are_not_what_was_written_are_told_with_their_entry(name, sto
         (32, 32 * 64 + 1, MINUTE),  # never below the least
     ],
 )
-def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows, span):
+def test_spans_get_longer_for_small_segments(segments, windows, span):
     policy = SegmentPolicy(few_segments=16, few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
     assert (
@@ -342,7 +342,7 @@ def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows,
     )
 
 
-def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_the_least_span():
+def test_spans_get_shorter_for_large_segments():
     policy = SegmentPolicy(few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
     assert policy.least_span_us(plan.window.period_us, plan.options.lateness, counts_rows=False) == MINUTE
@@ -376,7 +376,7 @@ def reduced(function):
     return PIPELINE.accumulate(most=bm.accumulations.Reduce(function, "score"))
 
 
-def test_another_lambda_under_an_old_name_is_refused_and_the_same_text_again_is_not():
+def test_another_lambda_is_rejected_and_the_same_text_is_not():
     store = DictStore()
     step(reduced(lambda a, b: max(b, a)), store, (1, "red", 5))
     step(reduced(lambda a, b: max(b, a)), store, (2, "red", 6))
@@ -384,7 +384,7 @@ def test_another_lambda_under_an_old_name_is_refused_and_the_same_text_again_is_
         step(reduced(lambda a, b: min(b, a)), store, (3, "red", 7))
 
 
-def test_a_further_argument_with_a_default_refuses_no_checkpoint():
+def test_a_new_argument_with_a_default_keeps_checkpoints():
     store = DictStore()
     step(PIPELINE, store, (1, "red", 5))
 
@@ -406,11 +406,11 @@ NAMED = PIPELINE.window({"minute": bm.FixedWindows("1 minute"), "hour": bm.Fixed
 
 
 @pytest.mark.parametrize(("then", "now"), [(PIPELINE, NAMED), (NAMED, PIPELINE)])
-def test_windowings_with_names_and_one_without_do_not_take_each_others_state_for_none(then, now):
+def test_named_and_unnamed_windowings_reject_each_others_state(then, now):
     store = DictStore()
     step(then, store, (1, "red", 5))
     before = dict(store)
-    with pytest.raises(bm.StateError, match="windows would be forgotten; keep"):
+    with pytest.raises(bm.StateError, match="windows would be lost; keep"):
         step(now, store, (2, "red", 6))
     assert store == before
 

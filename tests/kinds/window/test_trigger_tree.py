@@ -1,4 +1,4 @@
-"""What triggers see of windows that become one."""
+"""Calls of triggers when windows merge."""
 
 import numpy as np
 

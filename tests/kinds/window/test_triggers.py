@@ -1,4 +1,4 @@
-"""What triggers do to windows that were merged, and to parts that have fired already.
+"""Triggers on merged windows, and on sub-triggers that have already fired.
 
 See rules/triggers.md#or-finally, #merging-triggers.
 """
@@ -51,7 +51,7 @@ class Once(Trigger):
 
 
 def windows(trigger, number):
-    """The state of a trigger in so many new windows, and clocks that have not begun."""
+    """The state of a trigger in this many new windows, and clocks that have not started."""
     declared = dict(trigger_columns(trigger)) | {"start_us": ("int64", 0), "end_us": ("int64", 10)}
     columns = new_columns(declared | {"asks_at_end": ("bool", False)}, number)
     return TriggerState(trigger, columns), TriggerNow(columns, 0, 0, merging=True)
@@ -67,7 +67,7 @@ def test_after_all_fires_only_the_parts_that_have_not_fired():
     assert state.parts[0].finished.tolist() == [True, True]
 
 
-def test_main_counts_anew_when_a_merge_undoes_the_firing_of_finally():
+def test_main_restarts_when_a_merge_undoes_finally():
     """The wait of AfterProcessingTime starts again in the merged window; the row before it is in a pane already."""
     trigger = AfterEach(OrFinally(AfterCount(2), AfterProcessingTime(5)), Never())
     pipeline = SESSIONS.trigger(trigger, allow_data_loss=True)
@@ -98,7 +98,7 @@ def test_a_session_whose_value_has_fired_does_not_fire_again_however_it_grows():
         (AfterValue("total", at_least=Decimal("3.5")), [3]),
     ],
 )
-def test_a_value_is_asked_for_as_a_pane_would_have_it_now(trigger, fires):
+def test_a_value_is_that_of_a_pane_now(trigger, fires):
     pipeline = SESSIONS.accumulating().trigger(trigger, allow_data_loss=True)
     pipeline = pipeline.accumulate(most=Max("x"), total=Sum("x"))
     script = TestStream().add([{"ts": 1, "x": None}]).add([{"ts": 1, "x": 1}]).add([{"ts": 1, "x": 3}])
@@ -113,7 +113,7 @@ def test_a_sequence_is_not_finished_by_a_merge_before_its_last_part_has_fired():
     assert [pane.values["n"] for pane in pipeline.run(script.advance_watermark_to_infinity())] == [3]
 
 
-def test_what_main_has_finished_stays_finished_in_a_merge():
+def test_a_finished_main_stays_finished_in_a_merge():
     trigger = AfterEach(OrFinally(AfterCount(2), Never()), Never())
     script = TestStream().add([{"ts": 1}, {"ts": 2}]).add([{"ts": 5}, {"ts": 6}]).add([{"ts": 7}])
     panes = SESSIONS.trigger(trigger, allow_data_loss=True).run(script)
@@ -122,7 +122,7 @@ def test_what_main_has_finished_stays_finished_in_a_merge():
 
 @attrs.frozen
 class Bundles(Trigger):
-    """A user's trigger that fires after so many bundles, those of merged windows together."""
+    """A user-defined trigger that fires after this many bundles, summed over merged windows."""
 
     n: int
 
@@ -143,7 +143,7 @@ class Bundles(Trigger):
         return False
 
 
-def test_a_users_trigger_goes_on_with_what_its_merge_gives():
+def test_a_custom_trigger_continues_from_its_merge():
     script = TestStream().add([{"ts": 1}]).add([{"ts": 15}]).add([{"ts": 8}, {"ts": 100}])
     assert [pane.values["n"] for pane in SESSIONS.trigger(Bundles(4)).run(script)] == []
     assert [pane.values["n"] for pane in SESSIONS.trigger(Bundles(3)).run(script)] == [3]
@@ -165,7 +165,7 @@ class WaitingForEnd(AtEnd):
 
 
 @pytest.mark.parametrize(("trigger", "at_end"), [(AtEnd(), []), (WaitingForEnd(), [1])])
-def test_a_users_trigger_is_asked_at_the_end_only_if_it_waits_for_it(trigger, at_end):
+def test_a_custom_trigger_is_evaluated_at_the_end_only_if_it_waits_for_it(trigger, at_end):
     pipeline = SESSIONS.window(bm.FixedWindows(10)).trigger(trigger).allowed_lateness(100)
     script = TestStream().add([{"ts": 1}]).advance_watermark_to(10)
     assert [pane.values["n"] for pane in pipeline.run(script)] == at_end

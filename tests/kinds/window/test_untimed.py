@@ -48,7 +48,7 @@ def test_engine_and_twin_agree_without_event_time(trigger, bundles, ends):
     agree_otherwise(completed, script, Variation(shards=3, packs=2, round_trip=True))
 
 
-def test_streams_meet_without_event_time():
+def test_streams_join_without_event_time():
     inputs = {name: bm.Pipeline().key_by("k") for name in ("a", "b")}
     pairs = bm.merge(**inputs).window(bm.GlobalWindow()).trigger(Always()).discarding()
     pairs = pairs.accumulate(of=InnerJoin("a", "b", once=True))
@@ -68,6 +68,6 @@ def test_streams_meet_without_event_time():
     ],
     ids=str,
 )
-def test_what_closes_by_event_time_needs_one(closes):
+def test_closing_by_event_time_needs_one(closes):
     with pytest.raises(bm.PipelineError, match="no event time"):
         closes.trigger(Always()).explain()

@@ -41,7 +41,7 @@ def kept(pipeline, store):
 
 
 @pytest.mark.parametrize("late", [0, 20])
-def test_what_a_shorter_lateness_ends_ends_in_the_next_step_with_rows_or_without(late):
+def test_shorter_lateness_expires_windows_in_the_next_step(late):
     long, short = COUNTED.allowed_lateness(rows=1000), COUNTED.allowed_lateness(rows=late)
     for first in ([], ["b"]):
         store = DictStore()
@@ -52,7 +52,7 @@ def test_what_a_shorter_lateness_ends_ends_in_the_next_step_with_rows_or_without
 
 
 @pytest.mark.parametrize("window", [bm.CountSessions(1), bm.CountWindows(2, over="stream")], ids=str)
-def test_what_fell_out_of_the_stream_is_forgotten_when_its_rows_would_be_too_late(window):
+def test_evictions_expire_when_their_rows_would_be_too_late(window):
     store = DictStore()
     pipeline = COUNTED.window(window).allowed_lateness(rows=5).retain(windows=1)
     for number in range(50):
@@ -70,7 +70,7 @@ def entries(store):
         yield name, value
 
 
-def test_windows_that_are_retained_are_not_cut_anew_by_their_ends():
+def test_retained_windows_are_not_repartitioned_by_their_ends():
     class Noting(DictStore):
         puts: list[str]
 

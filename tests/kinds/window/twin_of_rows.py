@@ -1,4 +1,4 @@
-"""A stage whose windows are of rows (rules/windows.md#windows-of-rows)."""
+"""A stage with count windows (rules/windows.md#windows-of-rows)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tests.twin.run import NO_WATERMARK, Key, Live, Twin, out_of_range
 from tests.twin.windows import Bounds, assign
 
 Arrived = tuple[Key, Row, int | None]
-"""A row that is not numbered yet, its key, and its event time."""
+"""A row not numbered yet, its key, and its event time."""
 
 
 @dataclass
 class Group:
-    """Rows that are counted together: how far they have come, and the latest event time among them."""
+    """Rows counted together: their reach, and their latest event time."""
 
     reach: float = NO_WATERMARK
     latest_us: int | None = None
 
 
 class CountedTwin(Twin):
-    """Such a stage. What a window of time reads of the watermark it reads of the reach of its key's group."""
+    """Such a stage: the reach of the key's group takes the place of the watermark."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
@@ -54,7 +54,7 @@ class CountedTwin(Twin):
         self.lateness = self.options.late_rows
 
     def take_up_changes(self) -> None:
-        """Windows that fewer late rows end are looked for at once: rows may not come to their keys again."""
+        """Shorter lateness expires windows at once: rows may not arrive for their keys again."""
         if self.is_changed:
             self.begin_part()
             self.pass_ends([])
@@ -127,7 +127,7 @@ class CountedTwin(Twin):
         return key, Row(self.bundles, 0, values, False, input_), known  # noqa: FBT003
 
     def count(self, arrived: Sequence[Arrived]) -> None:
-        """Rows get their numbers, are judged and find their windows; then what is reached moves, and windows are asked once."""
+        """Rows are numbered, checked for lateness and assigned to windows; then the reach moves, and windows are evaluated once."""
         self.begin_part()
         numbered = self.brought(arrived) if self.numbering.numbered_by is not None else self.given(arrived)
         pairs: dict[int, list[tuple[Bounds, Row]]] = {}
@@ -167,7 +167,7 @@ class CountedTwin(Twin):
                 self.let_fall(key)
 
     def brought(self, arrived: Sequence[Arrived]) -> list[tuple[Key, Row]]:
-        """The rows with the numbers that they bring along."""
+        """The rows with their own numbers."""
         numbered = []
         for key, row, time_us in arrived:
             number = row.values.get(str(self.numbering.numbered_by))
@@ -192,7 +192,7 @@ class CountedTwin(Twin):
         return numbered
 
     def place(self, arrived: Sequence[Arrived]) -> Any:
-        """In which order rows are counted."""
+        """The order in which rows are counted."""
         first = self.first_come([row for _, row, _ in arrived])
 
         def place(one: Arrived) -> Any:
@@ -223,13 +223,13 @@ class CountedTwin(Twin):
     def time_of(self, row: Row) -> int | None:
         return self.event_times[id(row.values)]
 
-    # Rows that come again
+    # Duplicates
 
     def came_again(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Again]:
-        return []  # known before rows are in windows
+        return []  # before rows are in windows
 
     def again(self, arrived: Sequence[Arrived]) -> list[Row]:
-        """Drop the rows that came before: of a key, in whatever window that it keeps; gives them."""
+        """Drop duplicates: rows of a key that is stored in any window; returns them."""
         once = self.options.deduplication
         if once is None:
             return []
@@ -258,10 +258,10 @@ class CountedTwin(Twin):
                 self.drop(key, None, reason, row)
         return dropped
 
-    # What comes out
+    # Output
 
     def timestamp(self, window: Live) -> Any:
-        """As of the global window: null, or what a combiner makes of all new rows that have an event time."""
+        """As for the global window: null, or combined from all new rows with an event time."""
         combine = {bm.TimestampCombiner.EARLIEST: min, bm.TimestampCombiner.LATEST: max}.get(self.options.combiner)
         times = [time_us for row in window.new if (time_us := self.time_of(row)) is not None]
         return moment(combine(times)) if combine and times else self.replaced_time(window)

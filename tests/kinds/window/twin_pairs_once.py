@@ -1,4 +1,4 @@
-"""Joins that give each pair once, row by row (rules/stages.md#each-pair-once)."""
+"""Joins that emit each pair once, row by row (rules/stages.md#each-pair-once)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Pair = tuple[Row | None, Row | None]
 
 @dataclass
 class Made:
-    """What became of the rows of a key, in whatever windows they are.
+    """The rows of a key, over all windows.
 
     Attributes:
-        pairs: those that were made; a row is known by its values' object, which it has in all windows.
-        met: the rows that are in one.
+        pairs: emitted pairs; a row is identified by its values' object, which is the same in all windows.
+        met: the rows in a pair.
     """
 
     pairs: dict[tuple[int, int], tuple[Any, Any]] = field(default_factory=dict)
     met: dict[int, Any] = field(default_factory=dict)
 
     def make(self, one: Row, other: Row) -> bool:
-        """Is the pair new? Then it is made."""
+        """Add the pair if it is new."""
         name = id(one.values), id(other.values)
         if name in self.pairs:
             return False
@@ -47,19 +47,19 @@ def once_of(twin: Twin) -> Join | None:
 
 
 def too_old(twin: Twin, row: Row) -> bool:
-    """Is a row that comes now no longer kept?"""
+    """Is an arriving row past retention?"""
     once = once_of(twin)
     return once is not None and not kept_at(once, row, twin.time_of(row), twin.watermark)
 
 
 def kept_at(once: Join, row: Row, time_us: int | None, watermark: float) -> bool:
-    """Is a row with this event time kept while the watermark stands there? One without is, as long as its window."""
+    """Is a row with this event time stored at this watermark? One without is, as long as its window."""
     how_long = once.keep_for.get(row.input or "")
     return how_long is None or time_us is None or min(time_us + how_long.us, END_OF_TIME_US) > watermark
 
 
 def meets(window: Any, once: Join, one: Row, other: Row) -> bool:
-    """Does the left row meet the right one, in windows of this option?"""
+    """Do these rows match, in windows of this option?"""
     if not isinstance(window, bm.Within):
         return True
     of, time = (one, other.time_us) if once.left == window.of else (other, one.time_us)
@@ -67,7 +67,7 @@ def meets(window: Any, once: Join, one: Row, other: Row) -> bool:
 
 
 def pair_up(twin: Twin, key: Key, windows: Iterable[Live]) -> None:
-    """Windows, by (end, start), in which rows have landed: what meets is due in the first, then they are cut."""
+    """Windows, by (end, start), with new rows: matches are due in the first, then retention is applied."""
     once = once_of(twin)
     if once is None:
         return
@@ -81,7 +81,7 @@ def pair_up(twin: Twin, key: Key, windows: Iterable[Live]) -> None:
 
 
 def let_go(twin: Twin, key: Key, window: Live) -> int:
-    """A window lets go of what it no longer keeps; how many rows without a match went."""
+    """Apply retention to a window; returns the number of dropped unmatched rows."""
     once = once_of(twin)
     if once is None:
         return 0
@@ -103,7 +103,7 @@ def let_go(twin: Twin, key: Key, window: Live) -> int:
 
 
 def without_match(once: Join, key: Key, rows: Iterable[Row]) -> Iterator[Pair]:
-    """Those of the rows that come alone."""
+    """Unmatched rows among these."""
     keeps_left, keeps_right = JOINS[type(once)]
     for row in rows:
         if id(row.values) in key.made.met:
@@ -115,7 +115,7 @@ def without_match(once: Join, key: Key, rows: Iterable[Row]) -> Iterator[Pair]:
 
 
 def pairs_due(twin: Twin, once: Join, window: Live) -> list[Mapping[str, Any]]:
-    """The value of a pane that comes now."""
+    """The value of a pane emitted now."""
     keys = {one.name: one.keys for one in twin.takes}
     return [
         {name: row and row_without(keys[name], row) for name, row in zip((once.left, once.right), pair, strict=True)}
