@@ -189,7 +189,7 @@ def test_buffered_updates_survive_an_added_windowing(names):
     script = TestStream().advance_watermark_to(-1).add([{"ts": 0}]).advance_watermark_to(0)
     held = plain.suppress(bm.UntilTimeLimit(9, clock="event"))
     assert any(one.refused for one in differences_after(held, more, script, 2))
-    with pytest.raises(StateError, match="holds 1 updates"):
+    with pytest.raises(StateError, match="has 1 buffered updates"):
         in_two_runs(held, more, script, 2)
 
 

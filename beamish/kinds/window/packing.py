@@ -93,7 +93,7 @@ def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
             f"window({plan.window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0"
         )
         error = NumericOverflowError(
-            f"{raised}, since windows reach beyond them; bring smaller ones, such as the offset less a base, or say .on_error('drop')"
+            f"{raised}, since windows reach beyond them; bring smaller ones, such as the offset less a base, or add .on_error('drop')"
         )
         error.raised = raised
         raise error

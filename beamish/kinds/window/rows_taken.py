@@ -42,7 +42,7 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
 
 def only_wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
     """The rows of an input that ``where`` keeps."""
-    drop = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
+    drop = "add .on_error('drop') and restart from the checkpoint: the row is then emitted as a dropped row"
     way_out = NO_OTHER if plan.signed else drop  # of rows that are taken back each is kept, which it was not
     return filtered(plan.takes[number].where or plan.options.where, rows, way_out)
 
