@@ -100,7 +100,7 @@ def test_unsupported_plans_run_in_the_engine(frames):
         return why_not_native_as_of(joined(frames, **options)[0].operator.plan)
 
     assert "only_updated" in why_not(frames, only_updated=True)
-    assert "one key" in why_not(frames, keys=0)
+    assert "single key" in why_not(frames, keys=0)
     orders, rates = frames.values()
     floats = {"orders": orders.withColumn("the cur", F.lit(0.0)), "rates": rates.withColumn("cur", F.col("`a.rate`"))}
     assert "0.0" in why_not(floats)

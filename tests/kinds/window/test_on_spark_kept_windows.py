@@ -79,7 +79,7 @@ def test_a_checkpoint_answers_as_the_script_does_by_time_key_and_batch(spark, tm
     assert len(asked(on_spark)) == 5
     first = TestStream(SCRIPT.events[:1])
     assert asked(TOTALS.state(spark, tmp_path / "checkpoint", batch=0)) == asked(TOTALS.state(first))
-    with pytest.raises(bm.OptionError, match=r"key=\{'v': 1\}.*'v' is no key column.*\['k'\]"):
+    with pytest.raises(bm.OptionError, match=r"key=\{'v': 1\}.*'v' is not a key column.*\['k'\]"):
         on_spark.windows(key={"v": 1})
     with pytest.raises(bm.StateError):
         TOTALS.accumulate(other=Sum("v")).key_by("v").state(spark, tmp_path / "checkpoint").windows()
