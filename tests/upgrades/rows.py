@@ -180,13 +180,13 @@ def _options() -> Iterator[Row]:
     )
     yield carried(
         part,
-        "a greater delay of the watermark: from the next step on; `W` does not go back",
+        "a greater delay of the watermark: from the next step on; the watermark does not go back",
         _delayed("5 seconds"),
         *USUAL,
     )
     yield carried(
         part,
-        "an added accumulation: starts with no rows in existing windows; retractions of earlier panes have null for it",
+        "an added accumulation: starts with no rows in existing windows; retractions of earlier panes have null for it; a table of `sinks.sql` needs its column first",
         PLAIN.accumulate(least=Min("v")),
         "a 10-20 n=2 s=20 least=16 ON_TIME",
         "a 10-20 n=3 s=84 least=16 LATE",
@@ -363,14 +363,14 @@ def _kept() -> Iterator[Row]:
     )
     for change, then, now, after in (
         (
-            "`forget_after` added: from the next move of `W` on, as if each key's latest row was at the `W` after the first step",
+            "`forget_after` added: from the next move of the watermark on, as if each key's latest row was at the watermark after the first step",
             forever,
             short,
             (*stays, "a - n=3 s=7 ON_TIME"),
         ),
-        ("a longer `forget_after`: from the next move of `W` on", short, long, stays),
-        ("a shorter `forget_after`: from the next move of `W` on", long, short, goes),
-        ("`forget_after` removed: from the next move of `W` on", short, forever, stays),
+        ("a longer `forget_after`: from the next move of the watermark on", short, long, stays),
+        ("a shorter `forget_after`: from the next move of the watermark on", long, short, goes),
+        ("`forget_after` removed: from the next move of the watermark on", short, forever, stays),
     ):
         yield Row(part, change, then, now, script, 2, after)
 

@@ -8,8 +8,8 @@ from tests.upgrades.rows import ROWS, Row
 
 _HEAD = "| what changes between two runs | |\n|---|---|"
 _ON_SPARK = (
-    "| `spark.sql.shuffle.partitions`, with `shards=` set | goes on; Spark keeps the number of the first run |",
-    "| trigger and sink of the query (`writeStream`) | goes on; Spark does not read the folder of a file sink that starts later, others do |",
+    "| `spark.sql.shuffle.partitions`, with `shards=` set | continues; Spark keeps the number of the first run |",
+    "| trigger and sink of the query (`writeStream`) | continues; Spark does not read the folder of a file sink that starts later, others do |",
 )
 OF_SPARK = "test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others"
 """The test of these lines, in tests/spark/test_upgrades.py."""
@@ -27,7 +27,7 @@ def table() -> str:
 def _line(row: Row) -> str:
     change, _, becomes = (row.stands_for or row.change).partition(": ")
     if row.goes_on:
-        return f"| {change} | goes on{f': {becomes}' if becomes else ''} |"
+        return f"| {change} | continues{f': {becomes}' if becomes else ''} |"
     if row.migrated is None:
         return f"| {change} | refused{f': {becomes}' if becomes else ''} |"
     return f"| {change} | refused; `bm.migrate` {f'migrates the rest: {becomes}' if becomes else 'migrates it'} |"
