@@ -76,7 +76,7 @@ class DeduplicateStage(Stage):
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         yield (
             "bounded",
-            f"no state is left of a key when the watermark is {self.options.span} past its latest row"
+            f"the state of a key without new rows is deleted when the watermark is {self.options.span} past its latest row"
             if self.options.within != FOREVER
             else "nothing: ids are stored forever",
         )

@@ -124,7 +124,7 @@ def _watermark(takes: Sequence[Relation]) -> str:
 
 def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
     if options.trigger.needs_clock or any(policy.needs_clock for relation in takes for policy in relation.watermarks):
-        return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every trigger interval"
+        return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every Spark trigger interval (writeStream.trigger)"
     if takes[0].name is not None and any(relation.is_panes for relation in takes):
         return "not needed; but on Spark heartbeats have every shard take up what its inputs' watermarks have become"
     return "not needed: nothing here depends on processing time"
@@ -163,12 +163,12 @@ def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
     if numbering is not None and not numbering.over_stream and takes[0].keys:
         if numbering.idle is None:
             return f"by nothing: the number of each key, and its last window, are kept for ever; idle='30 days' forgets a key without rows{ids}"
-        return f"of a key that never comes again nothing is left when the watermark is {numbering.idle} past its latest row{ids}"
+        return f"the state of a key without new rows is deleted when the watermark is {numbering.idle} past its latest row{ids}"
     if numbering is None and options.never_ends and options.forget_after is None:
         return f"by nothing: a key that never comes again is kept for ever, since all of time is its window; .forget_after('30 days') ends it{ids}"
     if numbering is None and options.never_ends:
-        return f"of a key that never comes again nothing is left when the watermark is {options.forget_after} past its latest row{ids}"
-    return f"of a key that never comes again nothing is left when its last window has expired{ids}"
+        return f"the state of a key without new rows is deleted when the watermark is {options.forget_after} past its latest row{ids}"
+    return f"the state of a key without new rows is deleted when its last window has expired{ids}"
 
 
 def _forgotten(options: WindowOptions) -> str:
@@ -187,9 +187,16 @@ def _mode(options: WindowOptions) -> str:
         if options.window is not None and options.window.merging:
             when = "at once" if options.retracts_at_merge else "together with the merged window's next pane"
             words += f"; panes of windows merged away are retracted {when}"
+    elif options.window is not None and options.window.merging and _fires_twice(options):
+        words += "; panes of windows merged away are not retracted: a table would keep them (accumulating_and_retracting() retracts them)"
     if options.only_updated:
         words += "; a pane with the same values as the one before is left out"
     return words
+
+
+def _fires_twice(options: WindowOptions) -> bool:
+    """Whether a window may emit a pane before its last one."""
+    return options.lateness > 0 or options.trigger.can_fire_before_end()
 
 
 def _timestamp(options: WindowOptions) -> str:
@@ -216,14 +223,12 @@ def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
     again = "rows that come again, " if options.deduplication is not None else ""
     by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
     again += "rows older than what is kept of their input, " * by_time
+    finished = ", rows of windows whose trigger has finished" * options.trigger.may_lose_rows(options.lateness)
     if options.counts_rows:
         brought = options.numbering is not None and options.numbering.numbered_by
-        words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows, rows of windows whose trigger has finished; "
+        words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows{finished}; "
         return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
-    words = (
-        f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
-        "whose trigger has finished; "
-    )
+    words = f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows{finished}; "
     return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
 
 

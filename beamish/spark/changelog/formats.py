@@ -187,5 +187,6 @@ def check_merging(table: PaneTable) -> None:
     """
     if table.ledger.follows is Follows.REPLACING and table.ledger.merging:
         raise PipelineError(
-            f"{table.call} of a pipeline that is accumulating, over windows that merge: the panes of windows that merged away are not retracted; use .accumulating_and_retracting()"
+            f"{table.call} of a pipeline that is accumulating, over windows that merge: the panes of merged-away sessions would "
+            "stay in the table, because nothing retracts them; use .accumulating_and_retracting()"
         )

@@ -93,7 +93,7 @@ def test_repr_of_forget_after():
 
 KEYED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
 BOUNDED = {
-    "windows": (KEYED.window(bm.FixedWindows(5)).accumulate(n=Count()), "nothing is left when its last window has expired"),
+    "windows": (KEYED.window(bm.FixedWindows(5)).accumulate(n=Count()), "the state of a key without new rows is deleted when its last window has expired"),
     "all of time": (EVER, "by nothing: a key that never comes again is kept for ever, since all of time is its window"),
     "forgotten": (EVER.forget_after("3 days"), "when the watermark is 3 days past its latest row"),
     "one of several": (EVER.window({"a": bm.GlobalWindow(), "b": bm.FixedWindows(5)}), "by nothing"),

@@ -1,0 +1,47 @@
+"""What explain says of panes that merged sessions leave behind, and of windows whose trigger has finished."""
+
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.triggers import AfterCount, AfterWatermark, Repeatedly
+
+COUNTS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").accumulate(n=Count())
+SESSIONS, TENS = (COUNTS.window(window).accumulating() for window in (bm.Sessions(10), bm.FixedWindows(10)))
+EARLY = AfterWatermark(early=AfterCount(1))
+STAY = "panes of windows merged away are not retracted"
+FINISHED = "rows of windows whose trigger has finished"
+
+
+def explained(pipeline):
+    return " ".join(pipeline.explain().split())
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "stay"),
+    [
+        (SESSIONS.trigger(EARLY), True),
+        (SESSIONS.allowed_lateness(5), True),
+        (SESSIONS, False),
+        (SESSIONS.trigger(EARLY).accumulating_and_retracting(), False),
+        (SESSIONS.trigger(EARLY).discarding(), False),
+        (TENS.trigger(EARLY), False),
+    ],
+)
+def test_accumulating_sessions_that_fire_twice_leave_panes(pipeline, stay):
+    assert (STAY in explained(pipeline)) is stay
+
+
+@pytest.mark.parametrize(
+    ("trigger", "lateness", "may_finish"),
+    [
+        (AfterWatermark(), 0, False),
+        (AfterWatermark(), 5, True),
+        (AfterWatermark(late=AfterCount(1)), 5, False),
+        (AfterCount(3), 0, True),
+        (Repeatedly(AfterCount(3)), 5, False),
+    ],
+)
+def test_rows_of_finished_windows_are_listed_only_if_a_trigger_finishes_before_expiry(trigger, lateness, may_finish):
+    pipeline = TENS.trigger(trigger, allow_data_loss=True).allowed_lateness(lateness)
+    assert (FINISHED in explained(pipeline)) is may_finish
