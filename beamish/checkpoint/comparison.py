@@ -21,14 +21,14 @@ from beamish.flow import BoundFlow
 from beamish.kernels.identity import same_identity
 from beamish.kernels.spec import shown_spec
 
-_BATCH, _PANE, _ROWS = (f"holds from the next {what} on" for what in ("batch", "pane", "rows"))
-_WINDOWS, _ALREADY = f"{_BATCH}, for windows that are there too", f"{_ROWS}; what was taken before stays as it is"
+_BATCH, _PANE, _ROWS = (f"applies from the next {what} on" for what in ("batch", "pane", "rows"))
+_WINDOWS, _ALREADY = f"{_BATCH}, to existing windows too", f"{_ROWS}; earlier rows stay as they are"
 OPTIONS = {
     "window": ("windows", "an added windowing starts with the next rows"),
-    "grace": ("panes", "holds for rows that are not emitted yet"),
+    "grace": ("panes", "applies to rows that are not emitted yet"),
     "trigger": (
         "panes",
-        "the trigger begins as new in every open window, and is shown the rows that are in no pane yet; closed windows stay closed",
+        "the trigger starts as new in every open window, and is shown the rows in no pane yet; closed windows stay closed",
     ),
     "allowed_lateness": ("late", _WINDOWS),
     "late_rows": ("late", _WINDOWS),
@@ -43,15 +43,15 @@ OPTIONS = {
     "having": ("having", _PANE),
     "with_dropped": ("dropped", _BATCH),
     "on_error": ("dropped", _BATCH),
-    "deduplication": ("duplicates", "rows are known again from the next rows on"),
-    "retention": ("retained", "holds from the next row of a key on; what fell out before does not come back"),
+    "deduplication": ("duplicates", "deduplication applies from the next rows on"),
+    "retention": ("retained", "applies from the next row of a key on; what was evicted does not return"),
     "forget_after": (
         "forgotten",
-        "holds from the next move of the watermark on; where it was not said before, as if each key's latest row had come there",
+        "applies from the next move of the watermark on; if it was not set before, as if each key's latest row had arrived there",
     ),
     "latest_only": ("versions", _BATCH),
-    "until": ("held", "holds for what is held too"),
-    "name": ("held", "holds for what is held too"),
+    "until": ("held", "applies to held updates too"),
+    "name": ("held", "applies to held updates too"),
     "buffer": ("buffer", _BATCH),
     "watermarks": ("watermark", f"{_BATCH}; the watermark does not go back"),
     "event_time": ("rows", _ALREADY),
@@ -149,8 +149,7 @@ def of_stages(then: int, now: int) -> Change:
     return _refused(
         "stages",
         (then, now),
-        "Spark finds a stage's state again by the stage's place, and takes no other number of them; keep the stages, or start "
-        "from a new checkpoint",
+        "Spark matches state to operators by position and rejects a different number; keep the stages, or start from a new checkpoint",
     )
 
 
@@ -171,15 +170,15 @@ def _of_query(
         yield _refused(
             "inputs",
             ("; ".join(inputs), "; ".join(own)),
-            "Spark knows a source by its place, so one would go on from where another was; keep the inputs, their names and their "
-            "order, or start from a new checkpoint",
+            "Spark matches offsets to sources by position, so an input would resume at another input's offset; keep the inputs, their "
+            "names and their order, or start from a new checkpoint",
         )
     if clock[0] != clock[1]:
         yield _refused(
             "clock",
             ("needed", "not needed") if clock[0] else ("not needed", "needed"),
-            "it comes from a source of its own, and Spark takes no other number of sources; keep what needs the clock as it was (a "
-            "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or carry the checkpoint over: "
+            "the clock comes from an extra source, and Spark cannot add or remove sources under a checkpoint; keep what needs the clock "
+            "as it was (a processing-time trigger, idle_timeout, ProcessingTimeLag, different watermarks of inputs), or migrate the checkpoint: "
             "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)",
         )
     others = [(one.shards, has) for one, has in zip(stored, shards, strict=False) if one.shards not in (None, has)]
@@ -187,8 +186,8 @@ def _of_query(
         yield _refused(
             "shards",
             (had, has),
-            f"a key's rows would go to a shard that does not know it; keep it at .apply(df, shards={had}) (the default follows "
-            "spark.sql.shuffle.partitions), or carry the checkpoint over: bm.migrate(spark, checkpoint, new_checkpoint, pipeline, ..., "
+            f"a key's rows would go to a shard without its state; keep .apply(df, shards={had}) (the default is "
+            "spark.sql.shuffle.partitions), or migrate the checkpoint: bm.migrate(spark, checkpoint, new_checkpoint, pipeline, ..., "
             f"shards={has})",
         )
 

@@ -27,7 +27,7 @@ class Upgrade:
     Attributes:
         checkpoint: its folder.
         batch: the number of its last committed batch.
-        changes: the differences, incompatible ones first; empty: none known to a checkpoint.
+        changes: the differences, refused ones first; empty: nothing that the checkpoint stores has changed.
     """
 
     checkpoint: str
@@ -54,11 +54,11 @@ class Upgrade:
             raise StateError(str(self))
 
     def __str__(self) -> str:
-        goes_on = "the pipeline goes on" if self.ok else "the pipeline is refused"
-        nothing = "" if self.changes else "; nothing of it has changed that a checkpoint knows of"
-        lines = [f"checkpoint {printable_text(self.checkpoint)}, after batch {self.batch}: {goes_on}{nothing}"]
+        verdict = "the pipeline continues" if self.ok else "the pipeline is refused"
+        nothing = "" if self.changes else "; nothing that the checkpoint stores has changed"
+        lines = [f"checkpoint {printable_text(self.checkpoint)}, after batch {self.batch}: {verdict}{nothing}"]
         for change in self.changes:
-            lines.append(f"- {'refused' if change.refused else 'carried over'}: {_subject(change)}")
+            lines.append(f"- {_verdict(change)}: {_subject(change)}")
             if change.then or change.now:
                 lines += [f"    then  {change.then or 'none'}", f"    now   {change.now or 'none'}"]
             lines.append(f"    {change.means}")
@@ -68,12 +68,13 @@ class Upgrade:
         return str(self)
 
     def _repr_html_(self) -> str:
-        rows = [
-            ("refused" if one.refused else "carried over", _subject(one), one.then, one.now, one.means)
-            for one in self.changes
-        ]
+        rows = [(_verdict(one), _subject(one), one.then, one.now, one.means) for one in self.changes]
         title = str(self).partition("\n")[0]
         return html_table(("", "what", "then", "now", "what it means"), rows, title)
+
+
+def _verdict(change: Change) -> str:
+    return "refused" if change.refused else "continues"
 
 
 def _subject(change: Change) -> str:

@@ -227,7 +227,7 @@ def _options() -> Iterator[Row]:
         "a removed accumulation: its values are dropped",
         BARE.accumulate(n=Count()),
         "accumulation s",
-        "forgets its values",
+        "drops its values",
         migrated=("a 10-20 n=2 ON_TIME", "a 10-20 n=3 LATE", "b 0-10 n=2 LATE", "b 20-30 n=1 ON_TIME"),
     )
     yield refused(
@@ -235,7 +235,7 @@ def _options() -> Iterator[Row]:
         "a renamed accumulation: the old one's values are dropped, the new one starts with no rows",
         BARE.accumulate(n=Count(), t=Sum("v")),
         "accumulation s",
-        "forgets its values",
+        "drops its values",
         migrated=(
             "a 10-20 n=2 t=16 ON_TIME",
             "a 10-20 n=3 t=80 LATE",
@@ -553,8 +553,8 @@ def _chains() -> Iterator[Row]:
         "b 20-40 t=128 ON_TIME",
         then=CHAIN,
     )
-    yield refused(part, "an added stage at its end", CHAIN, "stages", "place")
-    yield refused(part, "a removed stage", PLAIN, "stages", "place", then=CHAIN)
+    yield refused(part, "an added stage at its end", CHAIN, "stages", "position")
+    yield refused(part, "a removed stage", PLAIN, "stages", "position", then=CHAIN)
     yield refused(part, "its stages reordered", _turned(), "window", "FixedWindows", then=CHAIN)
     yield refused(
         part,
@@ -570,7 +570,7 @@ def _chains() -> Iterator[Row]:
         "an added accumulation, over panes that are retracted: earlier panes were never added to it, so retracting them would corrupt it",
         RETRACTING.then(SECOND.accumulate(t=Sum("s"), n=Count())),
         "accumulation n",
-        "would take it from this one too",
+        "would corrupt it",
         then=corrected,
     )
     yield refused(

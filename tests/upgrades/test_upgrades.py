@@ -159,11 +159,11 @@ def test_an_upgrade_has_a_text_and_a_table():
     first, second, *_ = str(upgrade).split("\n")
     assert first == "checkpoint folder, after batch 7: the pipeline is refused"
     assert second == "- refused: stage 1, mode"
-    assert "- carried over: stage 1, late" in str(upgrade)
+    assert "- continues: stage 1, late" in str(upgrade)
     assert "<td" in upgrade._repr_html_()
     with pytest.raises(bm.StateError, match="stage 1, mode"):
         upgrade.or_raise()
-    assert "nothing of it has changed" in str(bm.Upgrade("folder", 7, []))
+    assert "nothing that the checkpoint stores has changed" in str(bm.Upgrade("folder", 7, []))
 
 
 def test_a_shard_that_cannot_be_read_is_refused_with_its_words():

@@ -25,13 +25,13 @@ from beamish.windows.option import WindowOption
 
 _TABLE = "(docs/upgrading.md has a table of what may change)"
 REFUSED = f"keep the old one, or start from a new checkpoint {_TABLE}"
-REMOVED = f"keep the old one, or carry the checkpoint over without it (bm.migrate), which forgets its values {_TABLE}"
+REMOVED = f"keep the old one, or migrate the checkpoint without it (bm.migrate), which drops its values {_TABLE}"
 NEVER_HAD = (
-    "keep the old ones, or start from a new checkpoint: what takes back a row that is there would take it from this one too, which "
-    f"never had it {_TABLE}"
+    "keep the old ones, or start from a new checkpoint: existing rows were never added to the new one, so retracting them would "
+    f"corrupt it {_TABLE}"
 )
-BEGINS = "begins with no rows in windows that are there"
-WIDER = "holds all that it held: what is kept is read as the wider type"
+BEGINS = "starts with no rows in existing windows"
+WIDER = "keeps its values: they are read as the wider type"
 
 
 def check_spec(then: Spec, plan: WindowPlan) -> None:
