@@ -908,7 +908,7 @@ class Pipeline:
         Args:
             test_stream: the script.
             key: only windows of keys with these values in these columns (a dict; for a single key column its value).
-            window: only the one that starts at, or those that contain, a time (seconds since the epoch or an aware datetime; for
+            window: only the one that starts at, or those that contain, a time (seconds, an aware datetime, or ISO text; for
                 count windows a number), or that overlap a span (start, end).
             stage: the number of the stage in ``explain``, if several have windows; 1: the first.
             initial: initial rows of a versioned table, as for ``run``.

@@ -110,8 +110,8 @@ class Inspection:
 
         Args:
             key: only those of keys with these values in these columns (a dict; for a single key column its value).
-            window: only the one that starts at, or those that contain, a time (aware datetime, seconds since the epoch; for count
-                windows a number), or that overlap a span (start, end).
+            window: only the one that starts at, or those that contain, a time (aware datetime, text such as 2026-01-01T10:14Z, seconds since
+                the epoch; for count windows a number), or that overlap a span (start, end).
             stage: the number of the stage, if several have windows.
 
         Returns:

@@ -66,7 +66,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
         stage: the stage.
         call: the name of the call, for messages.
         key: a dict of key columns; or the value of a single one; None: any.
-        window: its start (aware datetime, seconds, or a row number), a time in it, or a pair (start, end); None: any.
+        window: its start (aware datetime, ISO text, seconds, or a row number), a time in it, or a pair (start, end); None: any.
 
     Raises:
         PipelineError: the stage has no windows.
@@ -90,10 +90,22 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
 
 def _bound(plan: WindowPlan, where: str, value: Any) -> int:
     if not plan.window.counts_rows:
-        return instant_us(where, value, OptionError)
+        return instant_us(where, _time_or_same(where, value), OptionError)
     if isinstance(value, bool) or not isinstance(value, int):
         raise OptionError(f"{where}={value!r}: windows are of rows; give the number of a row, a whole number")
     return value
+
+
+def _time_or_same(where: str, value: Any) -> Any:
+    """Parse a text as a time."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return _time(value)
+    except ValueError:
+        raise OptionError(
+            f"{where}={value!r}: must be text such as 2026-01-01T10:14Z, seconds since the epoch, or an aware datetime"
+        ) from None
 
 
 def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tuple[dict[str, Any], Any]:

@@ -81,18 +81,13 @@ def why(
 def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None) -> Iterator[str]:
     plan = stage.plans[window.get(WINDOWING)].plan
     name = window_in_words(plan, window)
-    panes, rows = int(window["panes"]), int(window["new_rows"])
-    came = (
-        "No pane came out of it yet"
-        if not panes
-        else f"{_count(panes, 'pane')} came out of it, the last one {window['last_timing']}"
-    )
+    came = _panes_in_words(stage, window)
     if window["closed"]:
         yield f"{name} is finished: its trigger fires no more. {came}."
         yield f"It is kept only to drop the rows that still come for it{_until_expiry(stage, window).replace(', when', ', until', 1)}."
         yield from _dropped(stage)
         return
-    yield f"{name} is open. {came}; {_count(rows, 'row')} {'is' if rows == 1 else 'are'} in no pane yet."
+    yield f"{name} is open. {came}; {_new_rows_in_words(plan, window)}."
     if window.get("last_values") is not None:
         yield f"The last pane had {_values(window['last_values'])}."
     if window.get("values") is not None:
@@ -107,6 +102,22 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
     yield from _dropped(stage)
 
 
+def _panes_in_words(stage: StageFacts, window: Mapping[str, Any]) -> str:
+    panes = int(window["panes"])
+    if not panes:
+        return "No pane came out of it yet"
+    if "having" in stage.about.lines:
+        return f"It fired {_count(panes, 'time')}, the last time {window['last_timing']}, and .having(...) may have left its panes out"
+    return f"{_count(panes, 'pane')} came out of it, the last one {window['last_timing']}"
+
+
+def _new_rows_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:
+    rows = int(window["new_rows"])
+    if not rows and window["panes"] and not plan.options.only_updated:
+        return "no row has come since its last pane"
+    return f"{_count(rows, 'row')} {'is' if rows == 1 else 'are'} in no pane yet"
+
+
 def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, question: Question) -> Iterator[str]:
     if windowing is not None:
         yield f"In the windowing {windowing!r}:"
@@ -114,10 +125,12 @@ def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, questi
     whose = f" of key {key}" if key else ""
     if question.start is None:
         yield f"No window{whose} is kept." if stage.windows else f"No window{whose} is kept, nor any other."
+        unless = ", unless .having(...) left them out," * ("having" in stage.about.lines)
         yield (
-            "Either no row of it came, or each was dropped, or its windows expired: then their last panes came out and "
+            f"Either no row of it came, or each was dropped, or its windows expired: then their last panes came out{unless} and "
             "their state went."
         )
+        yield from _filtered(stage)
     else:
         yield from _no_such_window(stage, plan, question, whose)
 
@@ -129,6 +142,7 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
     wanted = bounds_in_words(plan, start, question.end)
     if at is None:
         yield f"No window{whose} that holds {wanted.partition(',')[0][1:]} is kept: no row came that made one, or it expired and its state went."
+        yield from _filtered(stage)
         return
     exact = [bounds for bounds in at if bounds[0] == start and question.end in (None, bounds[1])]
     if not exact:
@@ -139,8 +153,7 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
         if expires <= stage.watermark_us:
             yield (
                 f"The window {name}{whose} has expired: the watermark, {_watermark(stage.watermark_us)}, is past its end"
-                f"{_lateness(plan)}. If rows had come for it, what was in no pane came out as its last one, and its state went; rows "
-                "that come for it now are dropped as expired."
+                f"{_lateness(plan)}. {_if_rows_came(stage)}, and its state went; rows that come for it now are dropped as expired."
             )
         else:
             ended = "" if bounds[1] > stage.watermark_us else ", though it has ended"
@@ -148,6 +161,18 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
                 f"The window {name}{whose} is not open{ended}: no row came for it that was not dropped. It begins with its first row, if that "
                 f"comes before the watermark reaches {instant_in_words(expires)}."
             )
+            yield from _filtered(stage)
+
+
+def _if_rows_came(stage: StageFacts) -> str:
+    if "having" in stage.about.lines:
+        return f"If rows had come for it, it fired, and .having(...) may have left its panes out ({stage.about.lines['having']})"
+    return "If rows had come for it, what was in no pane came out as its last one"
+
+
+def _filtered(stage: StageFacts) -> Iterator[str]:
+    if "where" in stage.about.lines:
+        yield "Only rows that pass .where(...) count; the others are not counted as dropped."
 
 
 def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
@@ -163,7 +188,11 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
         yield holds
     elif query is None:
         of_stage = any(one.stage for one in stage.inputs)
-        yield "It is that of the stage before." if of_stage else "A script moves it where it says so."
+        yield (
+            "It is that of the stage before."
+            if of_stage
+            else "In a TestStream rows do not move the watermark: call advance_watermark_to(...)."
+        )
     elif len(stage.inputs) == 1 and stage.inputs[0].moves is not None:
         yield f"It is {stage.inputs[0].moves}."
     elif len(stage.inputs) == 1 and stage.inputs[0].stage is not None:

@@ -7,6 +7,7 @@ from base64 import b64decode
 from pathlib import Path
 
 import attrs
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -124,6 +125,44 @@ def test_a_window_that_is_open_closed_expired_or_was_never_there():
     assert "There is no window [1970-01-01 00:02:10, ...)" in never
     assert "is not open: no row came for it that was not dropped." in never
     assert COUNTS.why(TestStream(), key="a") == "No row came, so there is no window."
+
+
+def test_rows_that_do_not_pass_where_are_not_counted_as_dropped():
+    filtered = COUNTS.where(pc.field("v") > 1)
+    words = "Only rows that pass .where(...) count; the others are not counted as dropped."
+    not_open = filtered.why(SCRIPT.add([{**A, "ts": 65}]), key="a", window=60)
+    assert f"is not open: no row came for it that was not dropped. It begins with its first row, if that comes before the watermark reaches 1970-01-01 00:02:00. {words}" in not_open  # fmt: skip
+    assert words in filtered.why(SCRIPT, key="a")
+    assert words in filtered.window(bm.Sessions(10)).why(SCRIPT, key="a", window=5)
+    of_input = bm.merge(x=SOURCE.where(pc.field("v") > 1), y=SOURCE).window(bm.FixedWindows(60)).accumulate(n=Count())
+    one = TestStream().add([A], input="x").add([B], input="y")
+    assert words in of_input.why(one, key="a", window=0)
+    for said in (filtered.why(SCRIPT, key="b", window=60), COUNTS.why(SCRIPT, key="z")):
+        assert ".where(...)" not in said
+
+
+def test_having_may_have_left_out_panes_of_a_window_that_fired():
+    alarms = COUNTS.trigger(AfterWatermark(early=AfterCount(1))).having(pc.field("n") > 5)
+    fired = alarms.why(SCRIPT, key="a", window=0)
+    assert "It fired 1 time, the last time EARLY, and .having(...) may have left its panes out; no row has come since its last pane." in fired  # fmt: skip
+    expired = alarms.why(SCRIPT.advance_watermark_to(60), key="a", window=0)
+    assert "If rows had come for it, it fired, and .having(...) may have left its panes out (only panes with (n > 5) come out" in expired  # fmt: skip
+    assert "then their last panes came out, unless .having(...) left them out, and" in alarms.why(SCRIPT, key="z")
+
+
+def test_no_row_has_come_since_the_last_pane():
+    counted = COUNTS.trigger(AfterWatermark(early=AfterCount(2)))
+    assert "1 pane came out of it, the last one EARLY; no row has come since its last pane." in counted.why(
+        SCRIPT, key="a", window=0
+    )
+    assert "; 1 row is in no pane yet." in counted.why(SCRIPT, key="b", window=60)
+
+
+def test_a_window_may_be_named_by_a_time_as_text():
+    by_number = COUNTS.why(SCRIPT, key="a", window=0)
+    for text in ("1970-01-01T00:00Z", "1970-01-01 00:00:00", "1970-01-01T02:00+02:00"):
+        assert COUNTS.why(SCRIPT, key="a", window=text) == by_number
+    assert COUNTS.why(SCRIPT, key="a", window=("1970-01-01T00:00Z", "1970-01-01T00:01Z")) == by_number
 
 
 def test_windows_of_sessions_and_of_rows_are_found_by_a_time_or_a_number_in_them():

@@ -21,7 +21,7 @@ AT_ONCE = [
     (
         "why of a window of no time",
         lambda: PLAIN.why(ONE_ROW, window="noon"),
-        ["why(window)", "'noon'", "aware datetime"],
+        ["why(window)", "'noon'", "2026-01-01T10:14Z", "aware datetime"],
     ),
     (
         "why of a window of no span",

@@ -1,4 +1,4 @@
-"""What explain says of panes that merged sessions leave behind, and of windows whose trigger has finished."""
+"""explain() on panes of merged-away sessions, and on rows of finished windows."""
 
 import pytest
 
