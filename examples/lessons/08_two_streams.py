@@ -68,6 +68,8 @@ early = [(stream, amount) for clock, stream, _, (time, amount) in STORY if clock
 points, euros = (sum(amount for of, amount in early if of == stream) for stream in ("plays", "payments"))
 believed = {"12:00": (first, points, euros)}
 line, all_points, all_euros = came["12:00"]
+if came != {"12:00": ("12:41", 5, 10)}:
+    print("\nYou changed the program, so this answer may not fit: docs/lessons.md has it for the original.")
 print(f"""
 The answer. On line {line}, {all_points} points and {all_euros} euros; some expected line {first}, {points} points and {euros} euros.
 The watermark of both is the lesser of the two. Before 12:41 nobody could say that all payments from

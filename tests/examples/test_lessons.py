@@ -89,6 +89,7 @@ def test_the_change_that_the_page_proposes_changes_the_answer(lesson, page, caps
     changed = tmp_path / f"{name}.py"
     changed.write_text(program.replace(old, new))
     assert run(changed)["came"] != run(lesson(name))["came"]
+    assert capsys.readouterr().out.count("\nYou changed the program, so this answer may not fit: ") == 1
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
