@@ -482,7 +482,7 @@ class Pipeline:
     def forget_after(self, span: DurationLike) -> Pipeline:
         """Drop a key from the global window when the watermark is this far past its latest row; otherwise it is stored for ever.
 
-        Its window then closes as at its end: rows in no pane yet are emitted in a last, on-time pane, and its state is dropped. A
+        Its window then expires as at its end: rows in no pane yet are emitted in a last, on-time pane, and its state is dropped. A
         later row starts a new window, with pane number 0. Emitted panes stay: they are not retracted. A trigger that waits for
         the end, such as ``Never()``, thus emits one final pane per key (docs/rules/windows.md#forget-after). A batch drops no
         keys.

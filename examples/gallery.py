@@ -130,7 +130,7 @@ FIGURES = {
     ),
     "watermark-heuristic": Shown(
         "Heuristic watermark",
-        "A watermark that guesses is faster. The 9 comes after its window has closed: it is dropped.",
+        "A watermark that guesses is faster. The 9 comes after its window has expired: it is dropped.",
         ON_TIME,
         script(HEURISTIC),
     ),
@@ -160,7 +160,7 @@ FIGURES = {
     ),
     "accumulating-and-retracting": Shown(
         "Accumulating and retracting",
-        "Each pane takes back the one before. What is not struck out is right at every moment.",
+        "Each pane retracts the one before. What is not struck out is the sum of the rows emitted so far.",
         REFINED.accumulating_and_retracting(),
         script(HEURISTIC),
     ),
@@ -172,8 +172,8 @@ FIGURES = {
     ),
     "sessions-with-retractions": Shown(
         "Sessions with retractions",
-        "Early panes show sessions that still grow. When the 8 joins two of them, and the 9 two more, the panes of the parts are "
-        "taken back.",
+        "Early panes show sessions that still grow. When the 8 joins two of them, and the 9 two more, their panes are "
+        "retracted at once, before the merged session has one.",
         SESSIONS.trigger(EVERY_MINUTE).allowed_lateness("1 hour").accumulating_and_retracting(),
         script(HEURISTIC | AT_THE_END),
     ),
@@ -198,7 +198,7 @@ h2 {{ margin: 56px 0 0; }} a {{ color: var(--watermark); }} ul {{ columns: 2 260
 </style></head><body><main>
 <h1>Event time and processing time</h1>
 <p>Nine plays of a team: each circle is a row with its score, across when it happened, up when it came. A box is a window when a
-pane of it came, with the sum that the pane says. Below the dashed line nothing can be: a row does not come before it happens.
+pane of it came, with the sum that the pane says. No row is below the dashed line, since none arrives before it happens.
 These are the figures of chapters 2 and 4 of <em>Streaming Systems</em> (Akidau, Chernyak, Lax), run and not drawn.</p>
 <ul>{links}</ul>
 {sections}

@@ -1,4 +1,4 @@
-"""AfterWatermark: fire when the watermark passes the end of the window, with optional early and late firings."""
+"""AfterWatermark: fire when the watermark reaches the end of the window, with optional early and late firings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, Window
 
 @attrs.frozen
 class AfterWatermark(Trigger):
-    """Fires once when the watermark passes the end of the window; before it when ``early`` does, after it when ``late`` does.
+    """Fires once when the watermark reaches the end of the window; before it when ``early`` does, after it when ``late`` does.
 
     The end is a state, not an edge: a window whose first row is late fires at once. ``early`` and ``late`` repeat. Merging waits
     for the end again unless the merged window is at its end and every part was past it. Without ``late`` it is finished at the

@@ -86,7 +86,7 @@ class Now(Protocol):
         """Whether the value that a pane of each of these windows would have now is within these bounds (None: unbounded)."""
 
     def ask_at_end(self, at: WindowIndices) -> None:
-        """Evaluate these windows when the watermark passes their end, unless it has."""
+        """Evaluate these windows when the watermark reaches their end, unless it has."""
 
 
 class Waiting(Now, Protocol):
@@ -151,7 +151,7 @@ class Trigger:
     """
 
     waits_for_end: ClassVar[bool] = False
-    """Whether a window with a row before its end is evaluated when the watermark passes its end."""
+    """Whether a window with a row before its end is evaluated when the watermark reaches its end."""
     __repr__ = plain_repr
 
     def create(self) -> Any:

@@ -30,7 +30,7 @@ class Point:
         time: its processing time.
         label: its label.
         input: its input, in a merge.
-        late: the watermark had passed the end of its window when it arrived.
+        late: the watermark had reached the end of its window when it arrived.
         dropped: its drop reason; None: not dropped.
         kept: it was dropped from some of its windows only.
         is_pane: it is a pane of the stage before.
@@ -230,7 +230,7 @@ def _strike_out(boxes: list[Box], time: float, retraction: Pane) -> None:
 
 
 def judged(points: Sequence[Point], boxes: Sequence[Box], watermark: Watermark) -> tuple[Point, ...]:
-    """The points, with lateness: the watermark had passed the end of the first window that contains them."""
+    """The points, with lateness: the watermark had reached the end of the first window that contains them."""
 
     def is_late(point: Point) -> bool:
         stood_us, us = watermark.at(point.time), point.event_us

@@ -92,7 +92,7 @@ class ChangesShard(NotedShard):
         return [*drops.updates, Updates(block, keyed, values, since_us=own[FIRST].to_numpy())]
 
     def _expired(self, windows: Block) -> Flags:
-        """Whether rows arrive after their window has closed: bool, one per row."""
+        """Whether rows arrive after their window has expired: bool, one per row."""
         grace = self._plan.grace
         if grace is None:
             return np.zeros(len(windows["end_us"]), dtype=bool)

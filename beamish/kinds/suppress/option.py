@@ -53,7 +53,8 @@ def _read_grace(value: DurationLike | None) -> Duration | None:
 class UntilWindowCloses(Until):
     """Buffer a window's updates until it closes: one final result per key and window (Kafka Streams' ``suppress``).
 
-    A window closes when the watermark is its allowed lateness past its end, or when its trigger has finished.
+    That is until the window has expired (the watermark is its allowed lateness past its end), or its trigger has
+    finished.
 
     Args:
         grace: over ``Pipeline.changes``: how long after a window's end it accepts changes, at least 0. Over other pipelines it is

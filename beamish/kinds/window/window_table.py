@@ -16,7 +16,7 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     has_pane            bool: its last pane is live: emitted and not retracted
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
-    asks_at_end         bool: it is asked when its progress passes its end
+    asks_at_end         bool: it is asked when its progress reaches its end
     trigger.../...      the trigger tree's (trigger_tree.py)
     ...                 those of the parts (parts.py)
 working columns:
