@@ -89,6 +89,7 @@ def wishes_in(box: Area, label: Area, *, is_lowest: bool) -> list[tuple[float, f
         rows = [middle_y, box.top + label.height / 2 + 1, box.bottom - label.height / 2 - 1]
         if is_lowest:
             rows = [rows[2], *rows[:2]]
+        rows.append(box.top + 3 * label.height / 2)  # beyond a row that lies on the box
     return [(x, y) for y in rows for x in columns]
 
 

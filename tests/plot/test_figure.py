@@ -121,9 +121,21 @@ def test_two_figures_on_a_page_share_no_id(figure):
     assert len(ids) == len(set(ids))
 
 
+LATE_AT_ONCE = (
+    SOURCE.window(bm.FixedWindows(120)).allowed_lateness(300).accumulating_and_retracting().accumulate(word=Last("word"))
+)
+AT_THE_END = (
+    TestStream()
+    .step([{"ts": 60, "word": "[u]"}], clock=60)
+    .step([{"ts": 60, "word": "[A]"}], watermark=120, clock=300)  # on time and late: the second box has no height
+    .step([{"ts": 1200, "word": "[x]"}], clock=1260)
+)
+
+
 @pytest.mark.parametrize("width", [720, 360])
 @pytest.mark.parametrize(
-    ("pipeline", "script"), [(SCORES, CLOCK), (SCORES, STEPS), (CHAIN, CHAINED), (SESSIONS, MERGING)]
+    ("pipeline", "script"),
+    [(SCORES, CLOCK), (SCORES, STEPS), (CHAIN, CHAINED), (SESSIONS, MERGING), (LATE_AT_ONCE, AT_THE_END)],
 )
 def test_labels_and_rows_do_not_overlap(pipeline, script, width):
     drawn = draw(timeline(pipeline, script).picture, LIGHT, width=width)

@@ -51,7 +51,7 @@ def _read_grace(value: DurationLike | None) -> Duration | None:
 
 @attrs.frozen
 class UntilWindowCloses(Until):
-    """Buffer a window's updates until it closes: one final result per key and window (Kafka Streams' ``suppress``).
+    """Buffer a window's updates until it is final: one result per key and window (Kafka Streams' ``suppress``).
 
     That is until the window has expired (the watermark is its allowed lateness past its end), or its trigger has
     finished.
