@@ -122,7 +122,10 @@ def test_two_figures_on_a_page_share_no_id(figure):
 
 
 LATE_AT_ONCE = (
-    SOURCE.window(bm.FixedWindows(120)).allowed_lateness(300).accumulating_and_retracting().accumulate(word=Last("word"))
+    SOURCE.window(bm.FixedWindows(120))
+    .allowed_lateness(300)
+    .accumulating_and_retracting()
+    .accumulate(word=Last("word"))
 )
 AT_THE_END = (
     TestStream()
