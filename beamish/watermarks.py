@@ -124,7 +124,7 @@ class BoundedOutOfOrderness(Watermark):
         max_future: rows later than the batch's clock by more than this do not move the watermark (they are
             windowed as usual), so that one future-dated row does not make all others late; None: all do.
         idle_timeout: when no row has moved the watermark for this long on the clock, it advances with the clock, so that the last
-            windows close without new data (docs/rules/time.md#idle-timeout); None: it waits.
+            windows end without new data (docs/rules/time.md#idle-timeout); None: it waits.
 
     Raises:
         OptionError: a negative delay, or a max_future or idle_timeout that is not above 0.
