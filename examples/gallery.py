@@ -160,7 +160,7 @@ FIGURES = {
     ),
     "accumulating-and-retracting": Shown(
         "Accumulating and retracting",
-        "Each pane retracts the one before. What is not struck out is the sum of the rows emitted so far.",
+        "Each pane retracts the one before. What is not struck out holds each emitted row once.",
         REFINED.accumulating_and_retracting(),
         script(HEURISTIC),
     ),
