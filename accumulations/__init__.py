@@ -2,16 +2,13 @@
 
 from beamish.accumulations.approx_count_distinct import ApproxCountDistinct
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.accumulations.collect import Collect
-from beamish.accumulations.count import Count
-from beamish.accumulations.distinct import CollectSet, CountDistinct
+from beamish.accumulations.collect import Collect, CollectSet, CountDistinct
 from beamish.accumulations.first_last import First, Last
 from beamish.accumulations.joins import CoGroup, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
-from beamish.accumulations.min_by import MaxBy, MinBy
-from beamish.accumulations.min_max import Max, Min
+from beamish.accumulations.min_max import Max, MaxBy, Min, MinBy
 from beamish.accumulations.quantiles import Median, Quantiles
 from beamish.accumulations.reduce_fold import Fold, Reduce
-from beamish.accumulations.sums import Mean, Sum
+from beamish.accumulations.sums import Count, Mean, Sum
 from beamish.accumulations.top import BottomN, TopN, TopNByKey
 from beamish.accumulations.variance import StdDev, Variance
 

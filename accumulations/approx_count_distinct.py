@@ -16,13 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.arguments import check_orderable, column_field
-from beamish.accumulations.base.columnar import ListColumnar
+from beamish.accumulations.base.columnar import ListColumnar, check_orderable, column_field
 from beamish.errors import OptionError
-from beamish.kernels.arrays import Doubles, Flags
-from beamish.kernels.buffers import column_of, list_lengths, numbers, plain, valid
+from beamish.kernels.buffers import Doubles, Flags, column_of, list_lengths, numbers, plain, valid
+from beamish.kernels.codes import hash_values
 from beamish.kernels.groups import Groups
-from beamish.kernels.hashing import hash_values
 from beamish.kernels.order import Keys
 
 _FINEST, _COARSEST = 0.00217, 0.39  # 2**18 and 2**4 registers

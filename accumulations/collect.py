@@ -1,4 +1,4 @@
-"""Collect: all values of a column, as a list."""
+"""Collect, CollectSet and CountDistinct: values as a list, or without duplicates."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.accumulations.base.accumulation import KeptRows
-from beamish.accumulations.base.arguments import check_orderable, column_field, flag_field
-from beamish.accumulations.base.columnar import ListColumnar
-from beamish.kernels.arrays import Flags
+from beamish.accumulations.base.columnar import ListColumnar, check_column, check_orderable, column_field, flag_field
+from beamish.errors import OptionError
 from beamish.kernels.buffers import (
+    Flags,
     column_of,
     list_column,
     list_lengths,
@@ -23,8 +23,8 @@ from beamish.kernels.buffers import (
     struct_column,
     valid,
 )
-from beamish.kernels.groups import Groups
-from beamish.kernels.lists import items_of
+from beamish.kernels.codes import normalise
+from beamish.kernels.groups import Groups, items_of
 from beamish.kernels.order import Keys, sort_keys
 
 
@@ -84,3 +84,92 @@ class Collect(ListColumnar):
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return list_column(state[0].flatten().field("value"), list_lengths(state[0]))
+
+
+_ALL_KEYS = 1_000_000
+
+
+@attrs.frozen
+class CollectSet(ListColumnar):
+    """The distinct values of a column that are not null, in Spark's sort order (Spark: ``collect_set``).
+
+    -0.0 and 0.0 are one value, returned as 0.0; all NaN are one value.
+
+    Args:
+        column: of any orderable type (all but maps).
+
+    Returns:
+        array of the column's type; empty if there is no value.
+
+    Raises:
+        OptionError: the column is not a name.
+        ColumnError: its type is not orderable.
+    """
+
+    column: str = column_field()
+
+    distinct = _ALL_KEYS
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return normalise(state[0])
+
+
+@attrs.frozen(init=False, repr=False)
+class CountDistinct(ListColumnar):
+    """The number of distinct values of a column, or of distinct combinations of several (Spark: ``count_distinct``).
+
+    Exact: the state holds every distinct value. For many values ``ApproxCountDistinct`` needs far less state.
+
+    Args:
+        columns: one or more columns of orderable types (all but maps); a row with a null in one is ignored.
+
+    Returns:
+        bigint; 0 if there is no value.
+
+    Raises:
+        OptionError: no column, or one that is not a name.
+        ColumnError: a column's type is not orderable.
+    """
+
+    columns: tuple[str, ...]
+
+    distinct = _ALL_KEYS
+
+    def __init__(self, *columns: str) -> None:
+        if not columns:
+            raise OptionError("CountDistinct(): needs at least one column; to count rows use Count()")
+        for i, column in enumerate(columns):
+            check_column(f"CountDistinct(#{i + 1}={column!r})", column)
+        self.__attrs_init__(columns)
+
+    def __repr__(self) -> str:
+        return f"CountDistinct({', '.join(map(repr, self.columns))})"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.columns
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        if len(types) == 1:
+            return plain_type(types[0])
+        return pa.struct([(f"c{i}", plain_type(type_)) for i, type_ in enumerate(types)])
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.int64()
+
+    def items(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> tuple[pa.Array, Flags | None]:
+        values = [plain(column) for column in columns]
+        if len(values) == 1:
+            return values[0], valid(values[0])
+        masks = [mask for mask in map(valid, values) if mask is not None]
+        present = np.logical_and.reduce(masks) if masks else None
+        return struct_column(values, [f"c{i}" for i in range(len(values))]), present
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return column_of(list_lengths(state[0]))

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.arguments import check_orderable, column_field, flag_field
-from beamish.accumulations.base.columnar import Columnar
+from beamish.accumulations.base.columnar import Columnar, check_orderable, column_field, flag_field
 from beamish.kernels.buffers import column_of, numbers, pick, plain, plain_type, valid
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import sort_keys

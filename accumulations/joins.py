@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from beamish.accumulations.base.accumulation import Accumulation, MergedInput
-from beamish.accumulations.base.arguments import flag_field
+from beamish.accumulations.base.columnar import flag_field
 from beamish.accumulations.base.gathered import Gathered, Pairs, Side, side_of
 from beamish.accumulations.base.one_input import OfInputs
 from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.durations import Duration, DurationLike, positive
 from beamish.errors import OptionError
-from beamish.kernels.named import Named
+from beamish.kernels.identity import Named
 
 
 def _check_inputs(where: str, inputs: Sequence[object]) -> None:

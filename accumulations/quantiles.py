@@ -10,12 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.arguments import check_numbers, column_field
-from beamish.accumulations.base.columnar import ListColumnar
+from beamish.accumulations.base.columnar import ListColumnar, check_numbers, column_field
 from beamish.accumulations.sums import as_double
 from beamish.errors import OptionError
-from beamish.kernels.arrays import Flags
-from beamish.kernels.buffers import column_of, list_column, list_lengths, numbers, starts, valid
+from beamish.kernels.buffers import Flags, column_of, list_column, list_lengths, numbers, starts, valid
 
 
 class _Sorted(ListColumnar):

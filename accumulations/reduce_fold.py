@@ -11,17 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.accumulations.base.arguments import column_field, function_field
-from beamish.accumulations.base.columnar import Columnar
+from beamish.accumulations.base.columnar import Columnar, column_field, function_field
 from beamish.accumulations.base.python import add_rows, failed, merge_accumulators, typed
 from beamish.errors import OptionError, PipelineError, cause
 from beamish.kernels.buffers import flags, plain, plain_type, valid
-from beamish.kernels.codec import ALLOWED, encode
-from beamish.kernels.fields import Field
+from beamish.kernels.codec import ALLOWED, encode, unshared
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Keys, is_orderable, sort_keys, sort_order
-from beamish.kernels.type_names import arrow_type
-from beamish.kernels.unshared import unshared
+from beamish.kernels.state_fields import Field
+from beamish.kernels.type_names import parsed_type
 
 _INFERRED = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
@@ -156,7 +154,7 @@ class Fold(Accumulation):
                     "Fold(..., result_type='array<string>')"
                 )
             object.__setattr__(self, "result_type", inferred)
-        arrow_type("Fold(result_type)", self.result_type)
+        parsed_type("Fold(result_type)", self.result_type)
 
     @property
     def preaggregates(self) -> bool:

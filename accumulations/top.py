@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.arguments import check_orderable, column_field, count_field
-from beamish.accumulations.base.columnar import Columnar, ListColumnar
+from beamish.accumulations.base.columnar import Columnar, ListColumnar, check_orderable, column_field, count_field
 from beamish.kernels.buffers import flags, list_column, list_lengths, plain, plain_type, struct_column, valid
 from beamish.kernels.codes import normalise
-from beamish.kernels.groups import Groups
-from beamish.kernels.lists import gather_lists, items_of, lift_items
+from beamish.kernels.groups import Groups, gather_lists, items_of, lift_items
 from beamish.kernels.order import Keys, sort_keys
 
 

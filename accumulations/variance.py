@@ -14,11 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.arguments import check_numbers, column_field, flag_field
-from beamish.accumulations.base.columnar import Columnar
+from beamish.accumulations.base.columnar import Columnar, check_numbers, column_field, flag_field
 from beamish.accumulations.sums import as_double
-from beamish.kernels.arrays import Doubles
-from beamish.kernels.buffers import column_of, numbers, valid
+from beamish.kernels.buffers import Doubles, column_of, numbers, valid
 from beamish.kernels.groups import Groups
 
 

@@ -11,7 +11,6 @@ if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it too, but a zip th
 from beamish import accumulations, errors, plot, sinks, testing, triggers
 from beamish.checkpoint.comparison import Change
 from beamish.checkpoint.inspection import Inspection, inspect
-from beamish.checkpoint.migrating import migrate
 from beamish.checkpoint.questions import (
     CheckpointState,
     Held,
@@ -20,7 +19,7 @@ from beamish.checkpoint.questions import (
     ScriptState,
     StoredVersion,
 )
-from beamish.checkpoint.upgrade import Upgrade, check_upgrade
+from beamish.checkpoint.upgrade import Upgrade, check_upgrade, migrate
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -59,7 +58,7 @@ from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Row
 from beamish.pipeline import Pipeline
 from beamish.statement import Query, sql
 from beamish.versioned_table.table import Validity, Version, VersionedTable
-from beamish.watching.progress import progress
+from beamish.watching import progress
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
@@ -274,6 +273,6 @@ def Listener(*, port: int | None = None, path: "str | Path | None" = None, name:
         OptionError: neither port nor path, or prometheus_client is not installed.
     """
     from beamish.spark.listener import MetricsListener
-    from beamish.watching.prometheus import PrometheusMetrics
+    from beamish.watching import PrometheusMetrics
 
     return MetricsListener(PrometheusMetrics(port, path), name)

@@ -48,11 +48,7 @@ def check_windows_per_row(where: str, size: int, period: int) -> None:
 
 
 def check_shards(where: str, shards: int) -> None:
-    """Check the number of shards.
-
-    Raises:
-        OptionError: more than ``MOST_SHARDS``.
-    """
+    """Check the number of shards (OptionError: more than ``MOST_SHARDS``)."""
     fix = "give the number of cores that the query will grow to, such as 8"
     if shards > MOST_SHARDS:
         raise OptionError(f"{where}: the maximum is {MOST_SHARDS:,} shards; {fix}")

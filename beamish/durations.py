@@ -174,11 +174,7 @@ def _parse(where: str, text: str) -> int:
 
 
 def positive(where: str, value: DurationLike) -> Duration:
-    """Read a duration above 0, as ``duration`` does.
-
-    Raises:
-        OptionError: not a duration, or not above 0.
-    """
+    """Read a duration above 0, as ``duration`` does (OptionError: not a duration, or not above 0)."""
     result = duration(where, value)
     if result.us <= 0:
         raise OptionError(f"{where}={value!r}: must be above 0")
@@ -186,11 +182,7 @@ def positive(where: str, value: DurationLike) -> Duration:
 
 
 def not_negative(where: str, value: DurationLike) -> Duration:
-    """Read a duration of at least 0, as ``duration`` does.
-
-    Raises:
-        OptionError: not a duration, or negative.
-    """
+    """Read a duration of at least 0, as ``duration`` does (OptionError: not a duration, or negative)."""
     result = duration(where, value)
     if result.us < 0:
         raise OptionError(f"{where}={value!r}: must not be negative")

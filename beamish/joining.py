@@ -10,7 +10,7 @@ import attrs
 from beamish.durations import DurationLike
 from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
-from beamish.kernels.reserved import PREFIX, is_reserved
+from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.as_of.stage import AsOfStage
 from beamish.kinds.versions.options import read_as_of
 from beamish.kinds.window.stage import WindowStage

@@ -96,7 +96,7 @@ def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | 
     as_of_us = None if as_of is None else instant_us("live(as_of)", as_of, OptionError)
     if isinstance(panes, Iterable) and not hasattr(panes, "sparkSession"):
         return _live(panes if as_of_us is None else [pane for pane in panes if _is_by(pane, as_of_us)])
-    from beamish.spark.changelog.live import live as find
+    from beamish.spark.changelog.formats import live as find
 
     _check_dataframe("live", panes)
     return find(panes, keys, as_of_us)

@@ -12,14 +12,22 @@ import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.operator import Operator
-from beamish.contract.output_sequence import came_out
 from beamish.contract.relation import Relation
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
+from beamish.contract.updates import came_out
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane, PaneList
-from beamish.script.events import Event, Step, as_step
-from beamish.script.panes import Trace, panes_from_table
-from beamish.script.tables import ScriptRows, check_script, script_rows, watermark_of
+from beamish.script import (
+    Event,
+    ScriptRows,
+    Step,
+    Trace,
+    as_step,
+    check_script,
+    panes_from_table,
+    script_rows,
+    watermark_of,
+)
 from beamish.source import Source
 from beamish.watermarks import known_us
 

@@ -11,11 +11,7 @@ OLDEST = (4, 0)
 
 
 def check_packages() -> None:
-    """Check the packages that ``beamish.spark`` requires.
-
-    Raises:
-        SparkSetupError: a package is missing, or pyspark is older than 4.0.
-    """
+    """Check the packages that ``beamish.spark`` requires (SparkSetupError: a package is missing, or pyspark is older than 4.0)."""
     if not _installed("pyspark"):
         raise SparkSetupError(
             "pyspark is not installed: pip install 'pyspark[sql,connect]>=4.0,<5' 'pandas>=2.2,<3' 'protobuf>=5' (the extra 'spark')"

@@ -19,9 +19,8 @@ from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain, explained
 from beamish.flow import Flow, Input, Panes
 from beamish.forms import FromChangelog, FromPanes, InputForm
-from beamish.kernels.formulas import Formula, read_condition, read_formula
+from beamish.kernels.expressions import Formula, read_condition, read_formula
 from beamish.kernels.identity import check_says_what_it_is
-from beamish.kernels.topics import compacted_topic
 from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
@@ -30,8 +29,7 @@ from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTime
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import read_versions
 from beamish.kinds.versions.stage import VersionsStage
-from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.retention_option import Retention
+from beamish.kinds.window.options import Retention, WindowOptions
 from beamish.kinds.window.stage import WindowStage
 from beamish.local import run
 from beamish.markup import html_code, html_table, html_text
@@ -40,6 +38,7 @@ from beamish.pane import Pane
 from beamish.source import Source, key_by_call, where_call
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
+from beamish.versioned_table.table import compacted_topic
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption, check_window
 from beamish.windows.windowings import Windowings
@@ -1042,9 +1041,9 @@ class Pipeline:
             StateError: the query of ``checkpoint`` cannot continue with it.
         """
         from beamish.spark import apply
-        from beamish.spark.rows.given import Told
+        from beamish.spark.rows.schemas import DeclaredInputs
 
-        told = Told.read(schema, shards, streaming)
+        told = DeclaredInputs.read(schema, shards, streaming)
         if told is not None and initial is not None:
             raise PipelineError(
                 "apply(initial=..., schema=...): initial rows need Spark calls; leave out one of the two"

@@ -12,8 +12,8 @@ from beamish.contract.relation import Relation
 from beamish.contract.stand_ins import UnknownWindows
 from beamish.errors import PipelineError
 from beamish.forms import InputForm
-from beamish.kernels.formulas import Formula
-from beamish.kernels.reserved import NO_EVENT_TIME
+from beamish.kernels.column_names import NO_EVENT_TIME
+from beamish.kernels.expressions import Formula
 from beamish.watermarks import NoWatermark, Watermark
 
 _T = TypeVar("_T")
@@ -53,11 +53,7 @@ class Source:
         return attrs.evolve(self, event_time=NO_EVENT_TIME, watermark=NoWatermark())
 
     def check(self) -> None:
-        """Check that it is complete.
-
-        Raises:
-            PipelineError: the event time is missing.
-        """
+        """Check that it is complete (PipelineError: the event time is missing)."""
         if self.event_time is None or self.watermark is None:
             of = "" if self.name is None else f" of {self.name}"
             raise PipelineError(

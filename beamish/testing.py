@@ -17,7 +17,7 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane, PaneList
-from beamish.script.events import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
+from beamish.script import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

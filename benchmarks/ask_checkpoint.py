@@ -19,9 +19,8 @@ from pyspark.sql import SparkSession
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.spark.checkpoint.asking import is_note
-from beamish.spark.checkpoint.entries import entries_of, operators, stores_of
-from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.checkpoint.entries import entries_of, is_note, operators, stores_of
+from beamish.spark.rows.pack import shard_ids
 
 HOUR = 3600
 PIPELINE = (

@@ -23,8 +23,8 @@ from data import rows_in_files
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.triggers import AfterWatermark, Always
 
 MINUTE_US = 60_000_000

@@ -1,7 +1,7 @@
 """Floors: rows through Python stages like beamish's, whose functions do nothing. The rest is Spark's own cost.
 
-Their workers spend as little on memory as ours (``beamish/spark/runtime/worker_memory.py``), and wait as little
-(``beamish/spark/runtime/worker_sockets.py``).
+Their workers spend as little on memory as ours (``beamish/spark/runtime/workers.py``), and wait as little
+(``beamish/spark/runtime/workers.py``).
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import beamish as bm
-from beamish.contract.store import DictStore
-from beamish.kernels.ipc import from_bytes, to_bytes
-from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark.operator.map_store import state_of
-from beamish.spark.operator.pane_rows import panes_to_rows, plain_schema
-from beamish.spark.rows.shard_ids import shard_ids
-from beamish.spark.rows.types import arrow_type, spark_schema
-from beamish.spark.runtime.worker_memory import spare_memory
-from beamish.spark.runtime.worker_sockets import Acknowledged, AcknowledgedFunction
-from beamish.spark.sources.heartbeats import heartbeats, register
+from beamish.contract.stored import DictStore
+from beamish.kernels.buffers import from_bytes, to_bytes
+from beamish.kernels.column_names import EVENT_TIME
+from beamish.spark.operator.heartbeats import heartbeats, register
+from beamish.spark.operator.panes import panes_to_rows, plain_schema
+from beamish.spark.operator.travelling import state_of
+from beamish.spark.rows.pack import shard_ids
+from beamish.spark.rows.schemas import arrow_type, spark_schema
+from beamish.spark.runtime.workers import Acknowledged, AcknowledgedFunction, spare_memory
 
 _NOTHING = b"0" * 1000
 

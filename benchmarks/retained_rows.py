@@ -19,8 +19,8 @@ import pyarrow as pa
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.triggers import AfterWatermark, Always
 
 SIZE = 10

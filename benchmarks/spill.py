@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import beamish as bm
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.kernels.column_names import EVENT_TIME
 
 SLOTS, STEP = 1_000_000, 10_000
 BUFFERS = {

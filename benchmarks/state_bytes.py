@@ -15,8 +15,8 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 
 _SCHEMA = {None: pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("x", pa.int64())])}
 _MINUTE_US = 60_000_000

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.contract.operator import Operator, Shard
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 
 CHANGES, ROWS, STEPS = 2_000, 20_000, 12
 STEP_US = 60_000_000

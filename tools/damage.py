@@ -22,11 +22,10 @@ import attrs
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, InnerJoin, LeftOuterJoin, Max, Sum
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.local import Variation, _Node, _run
-from beamish.script.events import Event, as_step
-from beamish.script.tables import ScriptRows, script_rows
-from beamish.tables.sealed import SealedStore, new_word
+from beamish.script import Event, ScriptRows, as_step, script_rows
+from beamish.tables.entries import SealedStore, new_word
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always, Repeatedly
 

@@ -126,7 +126,7 @@ _DUPLICATES = (
     ),
 )
 ROOMS = {
-    "beamish/accumulations/base/meeting.py": (
+    "accumulations/base/gathered.py": (
         ("tests/test_transcripts.py",),
         (*cases("rows that meet"), "tests/kinds/window/test_laws_within.py"),
     ),

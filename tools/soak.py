@@ -36,7 +36,7 @@ import pytest
 from hypothesis import is_hypothesis_test, seed
 
 from beamish import local
-from beamish.script.tables import script_rows
+from beamish.script import script_rows
 
 ROOT = Path(__file__).parents[1]
 _TURNS_PER_PROCESS = 200

@@ -9,8 +9,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.triggers.always import Always
-from beamish.triggers.repeatedly import Repeatedly
+from beamish.triggers.default import Always, Repeatedly
 from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices, joined, read_trigger_or_none
 
 

@@ -34,8 +34,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError, cause, said, shown
+from beamish.kernels.codec import unshared
 from beamish.kernels.identity import plain_repr
-from beamish.kernels.unshared import unshared
 from beamish.markup import html_table
 
 WindowIndices = NDArray[np.intp]

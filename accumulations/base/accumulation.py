@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from beamish.accumulations.base import python as rows
 from beamish.errors import OptionError, PipelineError
 from beamish.kernels.buffers import plain
-from beamish.kernels.fields import Field
+from beamish.kernels.codec import shared_object
 from beamish.kernels.groups import Groups
 from beamish.kernels.identity import plain_repr
-from beamish.kernels.type_names import arrow_type
-from beamish.kernels.unshared import shared_object
+from beamish.kernels.state_fields import Field
+from beamish.kernels.type_names import parsed_type
 
 KeptRows: TypeAlias = tuple[NDArray[np.int64], pa.Array, NDArray[np.int64]]
 """Stored rows of accumulators: their event times or row numbers, the rows, the index of each row's accumulator."""
@@ -216,7 +216,7 @@ class Accumulation:
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         """The Arrow type of its value, by Spark's rules for the same aggregate."""
-        return arrow_type(f"{type(self).__name__}(result_type)", self.result_type)
+        return parsed_type(f"{type(self).__name__}(result_type)", self.result_type)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         """The columns of its state. If all have a merger, ``fields.combine_fields`` implements ``combine``."""

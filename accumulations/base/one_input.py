@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.base.accumulation import Accumulation, KeptRows, MergedInput
 from beamish.errors import ColumnError, PipelineError
-from beamish.kernels.arrays import Ints
-from beamish.kernels.buffers import flags, numbers, struct_column
-from beamish.kernels.fields import Field
+from beamish.kernels.buffers import Ints, flags, numbers, struct_column
+from beamish.kernels.column_names import INPUT
 from beamish.kernels.groups import Groups
-from beamish.kernels.reserved import INPUT
+from beamish.kernels.state_fields import Field
 
 
 class OfInputs(Accumulation):

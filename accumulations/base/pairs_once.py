@@ -24,15 +24,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.gathered import Gathered
-from beamish.accumulations.base.meeting import reach
+from beamish.accumulations.base.gathered import Gathered, reach
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.buffers import column_of, flags, list_column, list_lengths, numbers, pick, struct_column
-from beamish.kernels.fields import Field
-from beamish.kernels.groups import Groups
-from beamish.kernels.lists import items_of
+from beamish.kernels.buffers import (
+    Flags,
+    Ints,
+    column_of,
+    flags,
+    list_column,
+    list_lengths,
+    numbers,
+    pick,
+    struct_column,
+)
+from beamish.kernels.groups import Groups, items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
+from beamish.kernels.state_fields import Field
 
 
 @attrs.frozen

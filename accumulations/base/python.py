@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from beamish.errors import UserFunctionError, cause, said, shown
 from beamish.kernels.buffers import binary_column
-from beamish.kernels.codec import ALLOWED, decode, encode
+from beamish.kernels.codec import ALLOWED, decode, encode, unshared
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key, sort_order
-from beamish.kernels.unshared import unshared
 
 _LONGEST_ARGUMENT = 200
 

@@ -18,12 +18,10 @@ import pyarrow.compute as pc
 from beamish.accumulations.base.accumulation import Accumulation, KeptRows
 from beamish.accumulations.base.columnar import Columnar
 from beamish.accumulations.base.python import add_rows
-from beamish.kernels.arrays import Ints
-from beamish.kernels.buffers import column_of, list_column, numbers, pick, plain, struct_column, valid
-from beamish.kernels.fields import Field, combine_fields
-from beamish.kernels.groups import Groups
-from beamish.kernels.lists import items_of
+from beamish.kernels.buffers import Ints, column_of, list_column, numbers, pick, plain, struct_column, valid
+from beamish.kernels.groups import Groups, items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
+from beamish.kernels.state_fields import Field, combine_fields
 
 _HELD = Field(pa.int64(), "sum", 0)
 """Number of values in a sum, less the removed ones."""

@@ -14,10 +14,9 @@ import attrs
 
 from beamish.contract.at_rest import Compared
 from beamish.contract.operator import Operator
-from beamish.contract.store import ABOUT, DictStore
-from beamish.description import Description, InputDescription, descriptions
+from beamish.contract.stored import ABOUT, DictStore
 from beamish.errors import StateError
-from beamish.flow import BoundFlow
+from beamish.flow import BoundFlow, Description, InputDescription, descriptions
 from beamish.kernels.identity import same_identity
 from beamish.kernels.spec import shown_spec
 

@@ -14,7 +14,7 @@ from beamish.addresses import printable, printable_text
 from beamish.checkpoint.question import Question, read_question, read_texts, stage_meant
 from beamish.checkpoint.words import QueryFacts, held_back_by, rows_of, stage_lines, summary, why
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.contract.schemas import TIMESTAMP
+from beamish.contract.updates import TIMESTAMP
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, LATEST_US

@@ -8,15 +8,14 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest import stage_facts
 from beamish.checkpoint.question import read_question, stage_meant
 from beamish.checkpoint.words import rows_of, why
 from beamish.contract.at_rest import Answer, Asked, Keeps
-from beamish.contract.store import DictStore
-from beamish.description import descriptions
-from beamish.flow import BoundFlow, Flow
+from beamish.contract.stored import DictStore
+from beamish.flow import BoundFlow, Flow, descriptions
 from beamish.local import stages_after
-from beamish.script.events import Event
+from beamish.script import Event
 
 
 @attrs.frozen

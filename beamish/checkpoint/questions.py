@@ -17,11 +17,10 @@ from beamish.contract.stage import Stage
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant_us
-from beamish.kernels.named import Named
+from beamish.kernels.identity import Named
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.pane import PaneKind, RowWindow, Window
-from beamish.script.events import Event
-from beamish.script.panes import windows_of
+from beamish.script import Event, windows_of
 from beamish.windows.windowings import WINDOWING
 
 if TYPE_CHECKING:
@@ -314,7 +313,7 @@ class CheckpointState:
         return self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
 
     def _answer(self, stage: int, asked: Asked) -> DataFrame:
-        from beamish.spark.checkpoint.asking import answer_of
+        from beamish.spark.checkpoint.entries import answer_of
 
         return answer_of(self.flow, stage, (self.spark, str(self.checkpoint), self.batch), asked)
 

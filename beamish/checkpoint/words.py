@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.at_rest.stage_facts import InputFacts, StageFacts
+from beamish.at_rest import InputFacts, StageFacts
 from beamish.checkpoint.question import Question, bounds_in_words
 from beamish.durations import span_in_words
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words

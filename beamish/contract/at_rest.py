@@ -14,10 +14,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.store import Store
+from beamish.contract.stored import Store
 from beamish.errors import OptionError
 from beamish.instants import END_OF_TIME_US, instant_us
-from beamish.kernels.arrays import Flags
+from beamish.kernels.buffers import Flags
 from beamish.kernels.codes import factorize_rows, normalise
 
 EVER = (-END_OF_TIME_US, END_OF_TIME_US)
@@ -78,11 +78,7 @@ class Answer(Protocol):
         return None
 
     def read(self, store: Store) -> pa.Table:
-        """The selected rows of a shard, whose store has at least the metadata and the ``needs``.
-
-        Raises:
-            StateError: the state cannot be read.
-        """
+        """The selected rows of a shard, whose store has at least the metadata and the ``needs`` (StateError: the state cannot be read)."""
         ...
 
 

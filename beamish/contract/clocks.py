@@ -1,4 +1,4 @@
-"""A shard's clocks: a watermark for each input, the least of them, and the processing-time clock."""
+"""The clocks of a shard: a watermark for each input, the least of them, and processing time; and the event times that the engine takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
+from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.watermarks import NO_WATERMARK_US, Progress, Watermark
 
 
@@ -64,3 +67,9 @@ class Clocks:
             policy.advance(progress, source_us, now_us, before[1])
         self.watermark_us = max(self.watermark_us, min(progress.watermark_us for progress in self.inputs))
         return before
+
+
+def in_range(time_us: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which event times (int64, microseconds since the epoch) are supported."""
+    inside: NDArray[np.bool_] = (time_us >= EARLIEST_US) & (time_us <= LATEST_US)
+    return inside

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from beamish.contract.at_rest import Answer
 from beamish.contract.operator import Operator
-from beamish.contract.schemas import TIMESTAMP
-from beamish.contract.store import Store
+from beamish.contract.stored import Store
+from beamish.contract.updates import TIMESTAMP
 from beamish.instants import LATEST_US
-from beamish.kernels.arrays import Ints
+from beamish.kernels.buffers import Ints
 
 _HIDDEN = ("pane", "dropped", "timestamp")
 

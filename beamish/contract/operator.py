@@ -28,18 +28,16 @@ import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, Compared
 from beamish.contract.clocks import Clocks
-from beamish.contract.counts import DROPPED, Counts, counts_of_output
-from beamish.contract.kept import KeyedTable, Note
-from beamish.contract.pane_columns import Block
+from beamish.contract.drops import DROPPED, Counts, counts_of_output
+from beamish.contract.keys import shard_of, times_of, to_shards
 from beamish.contract.relation import Relation
-from beamish.contract.sharding import shard_of, times_of, to_shards
-from beamish.contract.store import Store
-from beamish.contract.updates import Updates
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.updates import Block, Updates
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.codes import normalise
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
-from beamish.kernels.reserved import EVENT_TIME
 from beamish.watermarks import Watermark, known_us
 
 

@@ -1,15 +1,21 @@
-"""Relations between stages: the rows of a source, or the panes of a stage."""
+"""Relations between stages: the rows of a source, or the panes of a stage; and the identity of panes, as metadata of the column ``pane``.
+
+The relational meaning of output rows, as metadata of the column ``pane``. So any DataFrame of panes can be read as a changelog, also after
+it was written to a table that keeps column metadata.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
-from beamish.kernels.formulas import Formula
-from beamish.kernels.reserved import is_reserved
+from beamish.contract.updates import PANE
+from beamish.kernels.column_names import is_reserved
+from beamish.kernels.expressions import Formula
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
 
@@ -17,7 +23,7 @@ PANE_COLUMNS = ("window", "pane", "timestamp", "dropped")
 """Columns of a stage's output besides keys and values."""
 
 
-class Follows(enum.StrEnum):
+class SlotSemantics(enum.StrEnum):
     """How rows of one slot follow each other: the effect of a row on those before it."""
 
     ONCE = "once"
@@ -63,7 +69,7 @@ class Relation:
     at_window_ends: bool = False
     is_changelog: bool = False
     slot: tuple[Any, ...] | None = None
-    follows: Follows = Follows.ONCE
+    follows: SlotSemantics = SlotSemantics.ONCE
     schema: pa.Schema | None = None
     name: str | None = None
     where: Formula | None = None
@@ -94,3 +100,68 @@ class Relation:
     def policy(self) -> Watermark:
         """The watermark policies of the consuming stage; the watermark of an upstream stage is forwarded as it is."""
         return Watermark() if self.is_panes else self.watermarks[0]
+
+
+FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
+"""Additional columns that can be derived from a pane."""
+METADATA = "beamish"
+"""The name of the entry."""
+
+
+@attrs.frozen
+class Ledger:
+    """The relational meaning of output rows (docs/rules/panes.md#pane-change).
+
+    Attributes:
+        keys: the key columns.
+        slot: the columns that, with the window, identify a row; None: bag semantics.
+        follows: how rows of a slot follow each other.
+        windowed: whether windows have bounds; not for a global window or rows without windows.
+        merging: whether windows merge.
+    """
+
+    keys: tuple[str, ...]
+    slot: tuple[str, ...] | None
+    follows: SlotSemantics = attrs.field(converter=SlotSemantics)
+    windowed: bool
+    merging: bool
+
+    @classmethod
+    def of(cls, gives: Relation, *, final: bool = False) -> Ledger:
+        """For the output of a stage; ``final``: in a batch, where each row is final."""
+        window = gives.window
+        return cls(
+            tuple(map(str, gives.keys)),
+            None if gives.slot is None else tuple(map(str, gives.slot)),
+            SlotSemantics.ONCE if final else gives.follows,
+            window is not None and not window.is_all_of_time,
+            window is not None and window.merging,
+        )
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, Any]) -> Ledger | None:
+        """From the metadata of a column; None: absent."""
+        about = metadata.get(METADATA)
+        if about is None:
+            return None
+        slot = about["slot"]
+        return cls(
+            tuple(about["keys"]),
+            None if slot is None else tuple(slot),
+            about["follows"],
+            about["windowed"],
+            about["merging"],
+        )
+
+    def renamed(self, names: Mapping[str, str]) -> Ledger:
+        """For renamed columns; columns without a new name are gone."""
+        keys = tuple(names[key] for key in self.keys if key in names)
+        slot = (
+            None if self.slot is None or not set(self.slot) <= names.keys() else tuple(names[key] for key in self.slot)
+        )
+        return attrs.evolve(self, keys=keys, slot=slot)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """As metadata of a column."""
+        return {METADATA: attrs.asdict(self)}

@@ -17,10 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from beamish.contract.at_rest import AtRest, Keeps
-from beamish.contract.input_schemas import noted_takes
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
-from beamish.contract.store import DictStore, Store
+from beamish.contract.stored import DictStore, Store, noted_takes
 from beamish.errors import PipelineError
 
 

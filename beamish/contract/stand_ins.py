@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.kernels.formulas import Formula
+from beamish.kernels.expressions import Formula
 from beamish.kernels.spec import StandIns, shown_spec
 from beamish.triggers.trigger import Trigger
 from beamish.windows.option import WindowOption

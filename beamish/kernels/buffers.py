@@ -1,6 +1,9 @@
-"""Arrow columns and the numpy arrays under them, without copies where possible.
+"""Arrow columns, the numpy arrays under them, their sizes, and tables as bytes of an Arrow IPC stream; copied only where they must be.
 
 ``pa.array`` is avoided: for non-Arrow input it imports pandas if that is installed.
+
+Sizes of values in bytes: strings by their UTF-8, others by the width of their type. Booleans take 1; lists and structs the sum of their
+parts; nulls 0.
 """
 
 from __future__ import annotations
@@ -13,7 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.arrays import Flags
+Ints = NDArray[np.int64]
+"""Whole numbers, times in microseconds among them."""
+Flags = NDArray[np.bool_]
+Doubles = NDArray[np.float64]
+
+
+NO_VALUE = np.iinfo(np.int64).min
+"""No value: no timestamp, no lateness, no segment."""
+
+
+NO_ENTRY = -1
+"""No index."""
+
 
 Numbers = NDArray[Any]
 
@@ -236,3 +251,66 @@ def struct_column(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array
 def pick(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """The given rows; -1 gives null."""
     return column.take(column_of(rows, pa.int64(), rows >= 0))
+
+
+def bytes_of_rows(table: pa.Table) -> Ints:
+    """Bytes of each row: int64, one per row."""
+    total = np.zeros(table.num_rows, dtype=np.int64)
+    for column in table.columns:
+        total += value_bytes(plain(column.combine_chunks()))
+    return total
+
+
+def value_bytes(column: pa.Array) -> Ints:
+    """Bytes of each value of a column of a plain type: int64, one per row."""
+    kind, type_ = pa.types, column.type
+    rows = len(column)
+    if kind.is_null(type_):
+        return np.zeros(rows, dtype=np.int64)
+    present: Ints = np.ones(rows, dtype=np.int64)
+    if column.null_count:
+        present = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+    if kind.is_struct(type_):
+        total = np.zeros(rows, dtype=np.int64)
+        for i in range(type_.num_fields):
+            total += value_bytes(plain(column.field(i)))
+        return total * present
+    if kind.is_map(type_):
+        entry = pa.struct([("key", type_.key_type), ("value", type_.item_type)])
+        return value_bytes(column.cast(pa.list_(entry)))
+    if kind.is_list(type_):
+        sums = np.concatenate([[0], np.cumsum(value_bytes(plain(column.flatten())))])
+        lengths = list_lengths(column)
+        begin = starts(lengths)
+        within: Ints = sums[begin + lengths] - sums[begin]
+        return within * present
+    if kind.is_string(type_) or kind.is_binary(type_):
+        return numbers(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
+    width: int = max(type_.bit_width // 8, 1)
+    return present * width
+
+
+_THREADS_FROM = 1 << 20
+"""From this size Arrow (de)compresses columns in parallel: for less, the overhead is larger."""
+
+
+def to_bytes(table: pa.Table, *, compression: str | None = None) -> bytes:
+    """Serialize a table, its schema's metadata included.
+
+    Args:
+        table: of any types; for a slice only its own rows are written.
+        compression: "lz4" or "zstd"; None: none.
+    """
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=table.nbytes >= _THREADS_FROM)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
+    """The table in the bytes of ``to_bytes``, without a copy."""
+    buffer = pa.py_buffer(data) if isinstance(data, bytes) else data
+    options = pa.ipc.IpcReadOptions(use_threads=buffer.size >= _THREADS_FROM)
+    with pa.ipc.open_stream(buffer, options=options) as reader:
+        return reader.read_all()

@@ -1,4 +1,4 @@
-"""Python accumulators as bytes: JSON, with one-tag objects for all other types.
+"""Values of users' functions: unshared copies, and bytes: JSON, in which everything JSON has not is an object of one tag.
 
 ``decode(encode(value))`` equals ``value``, with the same types throughout, and a value always gives the same bytes (sets are
 sorted; dicts keep their order). Never pickle: reading a checkpoint must not run code.
@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from beamish.errors import shown
 
@@ -29,11 +32,7 @@ _LONGEST_INT = 10**300
 
 
 def encode(value: Any) -> bytes:
-    """Encode a value.
-
-    Raises:
-        TypeError: it is, or contains, something other than ``ALLOWED``.
-    """
+    """Encode a value (TypeError: it is, or contains, something other than ``ALLOWED``)."""
     try:
         return _to_json(_tagged(value)).encode("ascii")
     except RecursionError:
@@ -144,3 +143,46 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "S": frozenset,
     "m": lambda content: {key: item for key, item in content},  # noqa: C416 - the pairs are lists
 }
+
+
+def unshared(value: Any) -> Any:
+    """Copy a value: plain lists, tuples, dicts, sets and arrays are copied; other objects are kept."""
+    kind = type(value)
+    if kind is list:
+        return [unshared(item) for item in value]
+    if kind is tuple:
+        return tuple(unshared(item) for item in value)
+    if kind is dict:
+        return {key: unshared(item) for key, item in value.items()}
+    return value.copy() if kind in (set, np.ndarray) else value
+
+
+def shared_object(one: Any, other: Any) -> Any:
+    """A mutable object that both values share and that ``unshared`` does not copy, or None."""
+    of_other = {id(found) for found in _mutable(other)}
+    return next((found for found in _mutable(one) if id(found) in of_other), None)
+
+
+def _mutable(value: Any) -> Iterator[Any]:
+    kind = type(value)
+    if kind in (list, tuple, dict):
+        for item in value.values() if kind is dict else value:
+            yield from _mutable(item)
+    elif (
+        kind not in (set, np.ndarray, object)
+        and not isinstance(value, (type, types.FunctionType))
+        and not _hashed(value)
+    ):
+        yield value
+
+
+def _hashed(value: Any) -> bool:
+    """Whether it is hashable by value, as immutable objects are."""
+    kind: Any = type(value)
+    if kind.__hash__ is object.__hash__:
+        return False
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -1,7 +1,12 @@
-"""Identities of options in a checkpoint: enough to tell whether an option still means the same.
+"""The identity of options and functions in a checkpoint: enough to tell whether they still mean the same.
 
 An identity is plain JSON, so it is read back unchanged. It is not the repr: two lambdas with the same repr differ, and a field
 added by a later version with a default changes nothing.
+
+The identity of a function: its name, if importable, else a digest of its code.
+
+A name identifies the function, not its code. A lambda or inner function has no unique name, so it is identified by its code:
+bytecode, constants, names, and the values in its closure.
 """
 
 from __future__ import annotations
@@ -11,19 +16,113 @@ import enum
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
 
 from beamish.errors import OptionError
 from beamish.kernels.codec import encode
-from beamish.kernels.function_identity import FUNCTIONS, function_identity, same_function
+
+T = TypeVar("T")
+
+
+class Named(dict[str, T]):
+    """An immutable, hashable dict."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+class InOrder(Named[T]):
+    """The same, whose order a checkpoint keeps."""
+
+    def identity(self) -> tuple[tuple[str, T], ...]:
+        """The parts that a checkpoint holds."""
+        return tuple(self.items())
+
+
+FUNCTIONS = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, partial)
+"""Types that ``function_identity`` accepts: functions, and other objects identified by name."""
+
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def function_identity(function: Any, identify: Callable[[Any], Any]) -> Any:
+    """The identity of a function, class or module.
+
+    Args:
+        function: one of ``FUNCTIONS``.
+        identify: returns the identity of its values.
+
+    Returns:
+        "module.qualname"; for a method of an object its name and the object; for a partial function its parts; for one without a
+        unique name {"function": qualname, "python": version, "digest": of its code}.
+    """
+    if isinstance(function, partial):
+        parts = function.args, function.keywords
+        return {"is": "partial", "function": identify(function.func), "arguments": identify(parts)}
+    if isinstance(function, ModuleType):
+        return function.__name__
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, ModuleType):
+        return {"method": function.__qualname__, "of": identify(owner)}
+    if isinstance(function, FunctionType) and "<" in function.__qualname__:
+        return {"function": function.__qualname__, "python": _PYTHON, "digest": _digest(function, identify)}
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def same_function(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether two identities with a digest are of the same function.
+
+    Versions of Python compile the same text to different code: across versions only names are compared.
+    """
+    what = "digest" if then["python"] == now["python"] else "function"
+    return bool(then[what] == now[what])
+
+
+def _digest(function: FunctionType, identify: Callable[[Any], Any]) -> str:
+    parts = [
+        _code(function.__code__, identify),
+        identify(function.__defaults__),
+        identify(function.__kwdefaults__),
+        [_content(cell, identify) for cell in function.__closure__ or ()],
+    ]
+    return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()
+
+
+def _code(code: CodeType, identify: Callable[[Any], Any]) -> list[Any]:
+    return [
+        code.co_code.hex(),
+        code.co_exceptiontable.hex(),
+        [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags],
+        [_constant(constant, identify) for constant in code.co_consts],
+        list(code.co_names),
+    ]
+
+
+def _constant(constant: Any, identify: Callable[[Any], Any]) -> Any:
+    """A constant with its type: 1, 1.0 and True are different constants."""
+    if isinstance(constant, CodeType):
+        return _code(constant, identify)
+    if isinstance(constant, tuple):
+        return ["tuple", *(_constant(item, identify) for item in constant)]
+    return [type(constant).__name__, identify(constant)]
+
+
+def _content(cell: CellType, identify: Callable[[Any], Any]) -> Any:
+    try:
+        return ["value", identify(cell.cell_contents)]
+    except ValueError:  # a variable that is not assigned yet
+        return ["unset"]
+
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal, date, datetime, timedelta})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

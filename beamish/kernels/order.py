@@ -1,4 +1,4 @@
-"""Spark's sort order of values, as integers that compare the same way.
+"""Spark's sort order of values, as integers that compare alike; columns of any type as columns that have an order.
 
 A column becomes one or more int64 arrays, its *sort keys*, most significant first: two rows compare as their keys
 do, and are equal in Spark's sense (nulls alike, -0.0 = 0.0, NaN = NaN) if and only if all their keys are. Nulls come first, NaN
@@ -8,15 +8,14 @@ of two columns are not comparable with each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.arrays import Ints
-from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, starts, valid
+from beamish.kernels.buffers import Ints, is_whole, limbs, list_column, list_lengths, numbers, plain, starts, valid
 
 Key = NDArray[np.int64]
 Keys = list[Key]
@@ -144,3 +143,30 @@ def ranks(keys: Sequence[Key]) -> Key:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.cumsum(run_starts([key[order] for key in keys])) - 1
     return rank
+
+
+def comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in an orderable type (``kernels/order.py``): maps become lists of their entries."""
+    column = plain(column)
+    kind, type_ = pa.types, column.type
+    if kind.is_map(type_):
+        entries = pa.StructArray.from_arrays([column.keys, column.items], names=["key", "value"])
+        lengths = column.cast(pa.list_(pa.struct([type_.key_field, type_.item_field])))
+        return comparable(list_column(entries, list_lengths(lengths), valid(column)))
+    if kind.is_struct(type_) and type_.num_fields:
+        parts = [comparable(part) for part in column.flatten()]
+        return pa.StructArray.from_arrays(parts, names=[field.name for field in type_], mask=column.is_null())
+    if kind.is_list(type_):
+        return list_column(comparable(column.flatten()), list_lengths(column), valid(column))
+    return column
+
+
+def value_keys(columns: Iterable[pa.Array | pa.ChunkedArray]) -> list[Key]:
+    """Sort keys of rows of columns of any types."""
+    return [key for column in columns for key in sort_keys(comparable(column))]
+
+
+def value_ranks(columns: Iterable[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
+    """Rank rows of columns of any type: equal rows have equal ranks."""
+    keys = value_keys(columns)
+    return ranks(keys) if keys else np.zeros(rows, dtype=np.int64)

@@ -3,9 +3,8 @@
 Drawing needs matplotlib (the extra ``plot``). It is imported when something is drawn.
 """
 
-from beamish.plot.figure import Figure, library
 from beamish.plot.picture import Box, Panel, Picture, Point, Watermark
-from beamish.plot.timeline import timeline
+from beamish.plot.timeline import Figure, library, timeline
 
 __all__ = ["Box", "Figure", "Panel", "Picture", "Point", "Watermark", "library", "timeline"]
 

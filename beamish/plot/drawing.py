@@ -1,23 +1,107 @@
-"""Drawing with matplotlib: panels, axes, and titles."""
+"""A picture drawn by matplotlib: its panels, their axes, the legend of the signs that occur; and as a page that plays.
+
+A picture as an animated page: matplotlib's SVG, wide and narrow, with its marks exposed to a small script. matplotlib draws, ``player.js``
+shows and hides, ``player.css`` has light and dark colours. The page is self-contained.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import textwrap
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
 from io import BytesIO
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import attrs
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.figure import Figure as Canvas
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from beamish.plot.colors import Colors
-from beamish.plot.labels import Area, Places
-from beamish.plot.legend import draw_legend
-from beamish.plot.marks import SMALL, TEXT, Mark, Pen
+from beamish.plot.colors import DARK, LIGHT, Colors
+from beamish.plot.labels import Area, Axis, Places, step_axis, time_axis
+from beamish.plot.marks import FILL, IDEAL, LOOKS, SMALL, TEXT, Mark, Pen, line_style
 from beamish.plot.picture import Picture, printable
-from beamish.plot.ticks import Axis, step_axis, time_axis
+
+_LOOK = {
+    "frameon": False,
+    "fontsize": SMALL,
+    "handlelength": 1.9,
+    "columnspacing": 1.3,
+    "handletextpad": 0.5,
+    "borderaxespad": 0,
+    "borderpad": 0.2,
+    "labelspacing": 0.45,
+}
+
+
+def draw_legend(
+    canvas: Figure, agg: FigureCanvasAgg, picture: Picture, colors: Colors, width: float
+) -> tuple[Any, float]:
+    """The legend, in as many columns as fit, and its height in pixels."""
+    signs = list(_signs(picture, colors))
+    for rows in range(1, len(signs) + 1):
+        columns = math.ceil(len(signs) / rows)
+        by_rows = [
+            sign for column in range(columns) for sign in signs[column::columns]
+        ]  # matplotlib fills columns first
+        handles, labels = [handle for handle, _ in by_rows], [label for _, label in by_rows]
+        legend = canvas.legend(
+            handles, labels, loc="upper left", ncols=columns, labelcolor=colors.text,
+            handler_map={tuple: HandlerTuple(ndivide=1)}, **_LOOK,
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)  # a name is not a formula
+        extent = legend.get_window_extent(agg.get_renderer())  # type: ignore[no-untyped-call]
+        if columns == 1 or extent.width <= width:
+            return legend, extent.height
+        legend.remove()
+    return None, 0
+
+
+def _signs(picture: Picture, colors: Colors) -> Iterator[tuple[Any, str]]:
+    points = [point for panel in picture.panels for point in panel.points]
+    boxes = [box for panel in picture.panels for box in panel.boxes]
+
+    def dot(color: str, marker: str = "o", width: float = 1.2) -> Line2D:
+        return Line2D([], [], ls="", marker=marker, ms=7, mfc=colors.ground, mec=color, mew=width)
+
+    if any(not point.is_pane and not point.late and (point.kept or not point.dropped) for point in points):
+        yield dot(colors.text), "row"
+    if any(point.is_pane for point in points):
+        yield dot(colors.text, "s"), "pane of the stage before"
+    if any(point.late and not point.dropped for point in points):
+        yield dot(colors.late, width=2), "late row"
+    if any(point.dropped and not point.kept for point in points):
+        yield dot(colors.dropped, "x", 1.8), "dropped row"
+    for timing, (color_name, edge, hatch) in LOOKS.items():
+        if any(box.timing is timing for box in boxes):
+            color = getattr(colors, color_name)
+            filled = Patch(fc=(color, FILL), ec=color, ls=edge, lw=1.4)
+            hatched = Patch(fc="none", ec=color, lw=0, hatch=hatch)
+            hatched.set_hatch_linewidth(0.5)
+            yield (filled, hatched) if hatch else filled, f"{timing.value.lower().replace('_', ' ')} pane"
+    if any(box.retracted_at is not None for box in boxes):
+        number = Line2D([], [], ls="", marker="$\\mathdefault{7}$", ms=8, mfc=colors.muted, mec=colors.muted, mew=0.4)
+        yield (number, Line2D([], [], ls="", marker=(2, 0, -65), ms=14, mec=colors.muted, mew=1.6)), "retracted"
+    if any(line.name is None and line.steps for panel in picture.panels for line in panel.watermarks):
+        yield Line2D([], [], color=colors.watermark, lw=2), "watermark"
+    of_inputs = {line.name: (panel, line) for panel in picture.panels for line in panel.watermarks if line.name}
+    for name, (panel, line) in of_inputs.items():
+        yield Line2D([], [], color=colors.inputs, lw=1.4, ls=line_style(panel, line)), printable(f"watermark of {name}")
+    if picture.ideal:
+        yield Line2D([], [], color=colors.muted, lw=1.2, ls=IDEAL), "ideal"
+
 
 NARROW = 500
 """Widths below this, in pixels, are treated as narrow."""
@@ -132,3 +216,90 @@ def _draw_axes(axes: Any, across: Axis, up: Axis, colors: Colors, *, by_clock: b
 
 def _with_day(words: str, day: str) -> str:
     return f"{words}, {day}" if day else words
+
+
+WIDTHS = {"wide": 720, "narrow": 360}
+_SVG = "{http://www.w3.org/2000/svg}"
+_FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+_NAMES = {color: f"var(--{name}, {color})" for name, color in LIGHT.named.items()}
+
+
+def library() -> str:
+    """The style and script of all figures of a page, included once."""
+    own = files("beamish.plot")
+    day, night = ("".join(f"--{name}: {color};" for name, color in colors.named.items()) for colors in (LIGHT, DARK))
+    css = (own / "player.css").read_text("utf-8").replace("/* day */", day).replace("/* night */", night)
+    return f"<style>{css}</style><script>{(own / 'player.js').read_text('utf-8')}</script>"
+
+
+def whole(picture: Picture) -> str:
+    """A page of one figure."""
+    title = escape(printable(picture.title or "Timeline"))
+    return (
+        '<!DOCTYPE html>\n<html lang="en" class="beamish-colors"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title>{library()}</head><body>{part(picture)}</body></html>\n"
+    )
+
+
+def part(picture: Picture) -> str:
+    """A figure, for a page with the ``library``."""
+    drawn = "".join(_svg(picture, name, width) for name, width in WIDTHS.items())
+    return f'<figure class="beamish" data-clock="{str(picture.by_clock).lower()}">{drawn}</figure>'
+
+
+def _svg(picture: Picture, name: str, width: int) -> str:
+    """An SVG with the attributes of its marks, and its colours by name."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more glyphs than matplotlib
+        drawn = draw(picture, LIGHT, width=width, fades=False)
+        whose = f"b{sha256(repr(picture).encode()).hexdigest()[:8]}-{name}"
+        text = drawn.written("svg", name=whose).decode()
+    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
+    text = re.sub(r"font-family: [^;\"]*", f"font-family: {_FONTS}", text)
+    text = re.sub("|".join(_NAMES), lambda found: _NAMES[found[0]], text)
+    for prefix, uri in (("", _SVG[1:-1]), ("xlink", "http://www.w3.org/1999/xlink")):
+        ET.register_namespace(prefix, uri)
+    root = ET.fromstring(text)  # noqa: S314 - it is ours
+    for metadata in root.findall(f"{_SVG}metadata"):
+        root.remove(metadata)
+    for group in root.iter(f"{_SVG}g"):
+        mark = drawn.marks.get(group.get("id", ""))
+        group.attrib.pop("id", None)
+        if mark is not None:
+            _tell(group, mark)
+    root.attrib.update(_about(drawn, picture, whose, name))
+    return ET.tostring(root, encoding="unicode")
+
+
+def _tell(group: ET.Element, mark: Mark) -> None:
+    """Add the attributes of a mark to its group."""
+    told = {"since": mark.since, "begins": mark.begins, "until": mark.until}
+    group.attrib.update({f"data-{name}": repr(time) for name, time in told.items() if time is not None})
+    group.attrib.update({f"data-{name}": fact for name, fact in mark.facts.items() if fact})
+    group.attrib.update({"data-kind": mark.kind, "data-panel": str(mark.panel)})
+    if mark.until is not None:
+        group.set("class", "gone")
+    if mark.words:
+        title = ET.Element(f"{_SVG}title")
+        title.text = printable(mark.words)
+        group.insert(0, title)
+
+
+def _about(drawn: Drawn, picture: Picture, whose: str, name: str) -> dict[str, str]:
+    """The attributes of an SVG: its panels, from the upper left, and the processing times at their ends."""
+    panels = [
+        [round(side, 2) for side in (area.left, drawn.height - area.top, area.right, drawn.height - area.bottom)]
+        for area in drawn.panels
+    ]
+    return {
+        "id": whose,
+        "class": name,
+        "width": str(drawn.width),
+        "height": str(drawn.height),
+        "role": "img",
+        "aria-label": printable(picture.title or "") or "event time across, processing time up",
+        "data-panels": json.dumps(panels),
+        "data-times": json.dumps(drawn.times),
+        "data-moments": json.dumps(picture.moments),
+    }

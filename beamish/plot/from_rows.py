@@ -13,9 +13,19 @@ from beamish.costs import warn
 from beamish.errors import BeamishError, ColumnError, OptionError, PipelineError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant_us
 from beamish.pane import Pane, PaneKind, RowWindow
-from beamish.plot.keys import Chosen, key_name, key_of
-from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
-from beamish.script.panes import panes_from_table
+from beamish.plot.picture import (
+    Chosen,
+    Panel,
+    Picture,
+    Point,
+    Watermark,
+    boxes_of,
+    judged,
+    key_name,
+    key_of,
+    value_label,
+)
+from beamish.script import panes_from_table
 
 _PaneAt = tuple[float, Pane]
 

@@ -13,9 +13,19 @@ from beamish.flow import Flow
 from beamish.instants import instant_us
 from beamish.local import StageStep, trace_stages
 from beamish.pane import Pane, PaneKind, RowWindow
-from beamish.plot.keys import Chosen, key_name, key_of
-from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
-from beamish.script.events import Event, Row, Step, as_step
+from beamish.plot.picture import (
+    Chosen,
+    Panel,
+    Picture,
+    Point,
+    Watermark,
+    boxes_of,
+    judged,
+    key_name,
+    key_of,
+    value_label,
+)
+from beamish.script import Event, Row, Step, as_step
 from beamish.source import Source
 from beamish.windows.option import WindowOption
 from beamish.windows.within import Within

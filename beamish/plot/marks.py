@@ -13,9 +13,8 @@ from matplotlib.patches import Rectangle
 from beamish.instants import END_OF_TIME_US
 from beamish.pane import PaneTiming
 from beamish.plot.colors import Colors
-from beamish.plot.labels import Area, Places, wishes_beside, wishes_in
+from beamish.plot.labels import Area, Places, clock_label, wishes_beside, wishes_in
 from beamish.plot.picture import Box, Panel, Point, Watermark
-from beamish.plot.ticks import clock_label
 
 TEXT, SMALL, NUMBER = 12, 10.5, 9.5
 MOST_LABELS = 80

@@ -9,8 +9,7 @@ import attrs
 
 from beamish.addresses import printable
 from beamish.errors import OptionError
-from beamish.sinks.options import read_fields, read_keys, read_text
-from beamish.sinks.session import active_session
+from beamish.sinks.options import active_session, read_fields, read_keys, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,7 +59,7 @@ def kafka(
         raise OptionError(f"sinks.kafka(options={printable(options)}): must be a mapping of names to texts")
     call = f"sinks.kafka(..., {printable(topic)})"
     if session := active_session():
-        from beamish.spark.runtime.connectors import check_connector
+        from beamish.spark.runtime.session import check_connector
 
         check_connector(session, "kafka", call)
     return KafkaSink(
@@ -93,7 +92,7 @@ class KafkaSink:
             SinkError: Spark has no Kafka connector.
         """
         from beamish.ledger import changelog
-        from beamish.spark.runtime.connectors import connector_errors
+        from beamish.spark.runtime.session import connector_errors
 
         formats = {"key_format": self.key_format, "value_format": self.value_format}
         records = changelog(batch_df, "kafka", fields=self.fields, keys=self.keys, **formats)

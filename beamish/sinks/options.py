@@ -1,54 +1,39 @@
-"""Options shared by sinks."""
+"""Options that sinks have in common, and the session in which they are made."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from beamish.addresses import printable
-from beamish.contract.pane_identity import FIELDS
+from beamish.contract.relation import FIELDS
 from beamish.errors import OptionError
 
 
 def read_fields(call: str, fields: Any) -> tuple[str, ...]:
-    """The fields of a pane to store.
-
-    Raises:
-        OptionError: not a list of fields.
-    """
+    """The fields of a pane to store (OptionError: not a list of fields)."""
     if not _is_list(fields) or any(name not in FIELDS for name in fields):
         raise OptionError(f"{call}: fields={printable(fields)} must be a list, of {', '.join(map(repr, FIELDS))}")
     return tuple(fields)
 
 
 def read_keys(call: str, keys: Any) -> tuple[str, ...] | None:
-    """The columns that identify a row; None: from the panes.
-
-    Raises:
-        OptionError: not a list of names.
-    """
+    """The columns that identify a row; None: from the panes (OptionError: not a list of names)."""
     if keys is not None and not (_is_list(keys) and keys and all(isinstance(key, str) for key in keys)):
         raise OptionError(f"{call}: keys={printable(keys)} must be a list of column names, such as keys=['order_id']")
     return None if keys is None else tuple(keys)
 
 
 def read_flag(call: str, name: str, value: Any) -> bool:
-    """A bool.
-
-    Raises:
-        OptionError: not a bool.
-    """
+    """A bool (OptionError: not a bool)."""
     if not isinstance(value, bool):
         raise OptionError(f"{call}: {name}={printable(value)} must be True or False")
     return value
 
 
 def read_text(call: str, name: str, value: Any, what: str) -> str:
-    """A non-empty text.
-
-    Raises:
-        OptionError: not a non-empty text.
-    """
+    """A non-empty text (OptionError: not a non-empty text)."""
     if not isinstance(value, str) or not value.strip():
         raise OptionError(f"{call}: {name}={printable(value)} must be {what}")
     return value
@@ -56,3 +41,14 @@ def read_text(call: str, name: str, value: Any, what: str) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def active_session() -> Any:
+    """The active session, classic or Connect, or None."""
+    sql = sys.modules.get("pyspark.sql")
+    return None if sql is None else sql.SparkSession.getActiveSession()
+
+
+def is_driver() -> bool:
+    """Whether ``foreachBatch`` runs in this process (classic session), not on a Spark Connect server."""
+    return hasattr(active_session(), "_jsparkSession")

@@ -1,4 +1,14 @@
-"""A database table with the state of the panes."""
+"""A table of a database, kept as the panes say, and its ownership: one query may write it (``_beamish_sinks``).
+
+Table ownership: which query may write a table, and the last batch that it wrote, one row per table in ``_beamish_sinks``.
+
+``_sequence`` orders changes only within one query: another query, or the same pipeline restarted from an empty checkpoint, counts
+from the beginning, and its changes would look old. So a table belongs to the query id in a checkpoint. Spark Connect does not
+report that id; there only batch numbers are compared.
+
+A number alone does not identify a batch: a checkpoint restored to an earlier batch plans the same number again, with other rows.
+So the mark has a digest of the batch's entry in the offset log, which is the same for a replayed batch.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +18,61 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from beamish.errors import ColumnError, OptionError, SinkError
-from beamish.kernels.image_columns import DELETED
-from beamish.kernels.marks import Mark
-from beamish.sinks.databases import Database, database_of
-from beamish.sinks.databases.batch import Batch
-from beamish.sinks.databases.database import written
-from beamish.sinks.databases.names import TableName, quoted
-from beamish.sinks.options import read_fields, read_flag, read_keys
-from beamish.sinks.owners import make_marks, marked, write_mark
-from beamish.sinks.session import is_driver
+from beamish.kernels.upserts import DELETED, Mark, Marked
+from beamish.sinks.databases import database_of
+from beamish.sinks.databases.batch import Batch, TableName, quoted
+from beamish.sinks.databases.database import Database, literal, rows_of, written
+from beamish.sinks.options import is_driver, read_fields, read_flag, read_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+MARKS = "_beamish_sinks"
+_ENTRY = "batch_entry"
+_COLUMNS = f"table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL, batch_id BIGINT NOT NULL, {_ENTRY} VARCHAR(64)"
+
+
+def make_marks(cursor: Any, database: Database, table: TableName, *, create: bool) -> None:
+    """Create the table of marks, or add columns that an earlier version lacked.
+
+    Raises:
+        SinkError: it is missing, or lacks a column, and ``create`` is False.
+    """
+    marks = table.beside(MARKS)
+    columns = database.columns(cursor, marks)
+    if _ENTRY in columns:
+        return
+    wanted = (
+        f"ALTER TABLE {marks.sql} ADD COLUMN {_ENTRY} VARCHAR(64)"
+        if columns
+        else f"CREATE TABLE {marks.sql} ({_COLUMNS})"
+    )
+    if not columns and table.schema is not None:
+        database.check_schema(cursor, table.schema)
+    if not create:
+        raise SinkError(
+            f"table {table}: with create=False {marks}, which records the owner of a table, must exist too: {wanted}"
+        )
+    cursor.execute(wanted)
+
+
+def marked(cursor: Any, table: TableName, *, exists: bool) -> Marked:
+    """A table and its mark."""
+    marks = table.beside(MARKS)
+    mine = f"FROM {marks.sql} WHERE table_name = {literal(table.name)}"
+    found = rows_of(cursor, f"SELECT query_id, batch_id, coalesce({_ENTRY}, '') {mine}")
+    last = Mark(*found[0]) if found else None
+    has_rows = exists and bool(rows_of(cursor, f"SELECT 1 FROM {table.sql} LIMIT 1"))
+    return Marked(str(table), last, exists, has_rows, f"DROP TABLE IF EXISTS {table.sql}; DELETE {mine}")
+
+
+def write_mark(cursor: Any, table: TableName, mark: Mark) -> None:
+    """Replace the mark of a table."""
+    marks, name = table.beside(MARKS).sql, literal(table.name)
+    cursor.execute(f"DELETE FROM {marks} WHERE table_name = {name}")
+    values = f"{name}, {literal(mark.query)}, {mark.batch}, {literal(mark.entry)}"
+    cursor.execute(f"INSERT INTO {marks} (table_name, query_id, batch_id, {_ENTRY}) VALUES ({values})")
 
 
 def sql(
@@ -101,7 +154,7 @@ class SqlSink:
             PipelineError: they do not determine the current rows.
             SinkError: the table does not match, belongs to another query, or cannot be reached; nothing of the batch was written.
         """
-        from beamish.spark.images import batch_entry, query_id
+        from beamish.spark.merging import batch_entry, query_id
 
         # One action per batch: a second one would run the query's plan again.
         batch = self._net(batch_df)
@@ -133,7 +186,7 @@ class SqlSink:
             write_mark(cursor, self.table, mark)
 
     def _net(self, panes: DataFrame) -> Batch:
-        from beamish.spark.images import images
+        from beamish.spark.merging import images
 
         taken = images(panes, f"sinks.sql(..., {str(self.table)!r})", self.fields, self.keys)
         self.database.check(self.table, taken.names)
@@ -175,11 +228,7 @@ class SqlSink:
                 cursor.execute(statement)
 
     def _types(self, batch: Batch) -> Mapping[str, str]:
-        """The types of the columns that are written.
-
-        Raises:
-            ColumnError: a column has an unsupported type.
-        """
+        """The types of the columns that are written (ColumnError: a column has an unsupported type)."""
         types: dict[str, str] = {}
         for name in written(batch, keep_deleted=self.keep_deleted):
             type_ = batch.schema.field(name).type

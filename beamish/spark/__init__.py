@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from beamish.flow import BoundFlow, Flow
-    from beamish.spark.rows.given import Told
+    from beamish.spark.rows.schemas import DeclaredInputs
 
 
 def apply(
@@ -30,7 +30,7 @@ def apply(
     shards: int | None = None,
     *,
     initial: DataFrame | Mapping[str, DataFrame] | None = None,
-    told: Told | None = None,
+    told: DeclaredInputs | None = None,
 ) -> DataFrame:
     """The panes of a flow's last stage.
 
@@ -47,11 +47,10 @@ def apply(
             invalid, or DataFrames and sources do not match.
     """
     from beamish.spark.compile.batch import panes_of_batch
-    from beamish.spark.compile.initial import name_initial, with_initial
-    from beamish.spark.compile.inputs import name_inputs
+    from beamish.spark.compile.inputs import name_initial, name_inputs, with_initial
     from beamish.spark.compile.stream import has_querys_watermark, panes_of_stream
-    from beamish.spark.rows.as_they_came import as_they_came
     from beamish.spark.runtime.observation import can_be_observed
+    from beamish.spark.split import as_they_came
 
     named = name_inputs(flow, df, inputs, told)
     if told is None:
@@ -92,7 +91,7 @@ def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shar
 
 def register(spark: SparkSession) -> None:
     """Register the heartbeat source, which carries the clock, in a session."""
-    from beamish.spark.sources.heartbeats import register as register_heartbeats
+    from beamish.spark.operator.heartbeats import register as register_heartbeats
 
     register_heartbeats(spark)
 

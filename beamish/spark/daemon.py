@@ -13,7 +13,7 @@ import importlib
 
 from pyspark.daemon import manager
 
-for _name in ("pandas", "pyspark.worker", "beamish.spark.operator.processor", "beamish.spark.operator.pane_bytes"):
+for _name in ("pandas", "pyspark.worker", "beamish.spark.operator.processor", "beamish.spark.operator.panes"):
     importlib.import_module(_name)
 gc.freeze()
 

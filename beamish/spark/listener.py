@@ -8,8 +8,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from beamish.watching.prometheus import PrometheusMetrics
-from beamish.watching.totals import BatchCounts
+from beamish.watching import BatchCounts, PrometheusMetrics
 
 
 class MetricsListener(StreamingQueryListener):

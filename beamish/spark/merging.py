@@ -1,28 +1,122 @@
-"""Merging a batch of panes into a Spark table, by SQL in the batch's session."""
+"""A batch of panes as rows of a table, the last version of each; and merged into a table of Spark's, by SQL in the batch's own session."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.addresses import printable, printable_text, without_secrets
-from beamish.errors import SinkError
-from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.kernels.marks import Mark, Marked
-from beamish.kernels.merge_statement import MergeInto
-from beamish.kernels.quoting import quoted
-from beamish.spark.checkpoint.stored_query import last_entry
-from beamish.spark.images import Images, batch_entry, images, query_id
+from beamish.contract.relation import SlotSemantics
+from beamish.errors import PipelineError, SinkError
+from beamish.kernels.column_names import quoted
+from beamish.kernels.upserts import DELETED, SEQUENCE, Mark, Marked, MergeInto
+from beamish.spark.changelog.formats import JSON, check_merging
+from beamish.spark.changelog.pane_table import PaneTable
+from beamish.spark.checkpoint.stored_query import entry_digest, last_entry
 from beamish.spark.rows.columns import column
-from beamish.spark.runtime.connectors import connector_errors
+from beamish.spark.rows.schemas import arrow_type
+from beamish.spark.runtime.session import connector_errors
+
+_NESTED = (t.StructType, t.ArrayType, t.MapType)
+
+
+@attrs.frozen
+class Images:
+    """Rows of a table, each the last version of its identity in the batch.
+
+    Attributes:
+        df: identity, data, ``_sequence``, ``_deleted``.
+        identity: the columns that identify a row.
+        nested: structs, arrays and maps converted to JSON.
+    """
+
+    df: DataFrame
+    identity: tuple[str, ...]
+    nested: frozenset[str]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return self.df.columns
+
+    def collect(self) -> pa.Table:
+        """Collect the rows on the driver."""
+        types = [(field.name, arrow_type(field.dataType)) for field in self.df.schema]
+        return self.df.toArrow().cast(pa.schema(types))
+
+
+def images(
+    df: DataFrame, where: str, fields: Sequence[str], keys: Sequence[str] | None, *, as_json: bool = True
+) -> Images:
+    """The last version of each row in panes, as in ``bm.changelog(panes, "upsert")``.
+
+    Args:
+        df: panes.
+        where: the call, for messages.
+        fields: fields of the pane to store.
+        keys: the columns that, with the window, identify a row; None: from the panes.
+        as_json: convert structs, arrays and maps to JSON text.
+
+    Raises:
+        ColumnError: not panes, a missing field, or rows without identity.
+        PipelineError: they do not determine the current rows.
+    """
+    table = PaneTable.read(where, df, keys)
+    check_merging(table)
+    if table.ledger.follows is SlotSemantics.ADDING:
+        raise PipelineError(
+            f"{where}: the pipeline is discarding: its panes are increments, and the second one of a window would replace the first; use .accumulating() or .accumulating_and_retracting()"
+        )
+    if not table.slot:  # a global window without keys: bounds, though null, identify the row
+        table = attrs.evolve(table, ledger=attrs.evolve(table.ledger, windowed=True))
+    own = tuple(table.rows.select(*table.slot).columns)
+    last = [F.col("pane.sequence").alias(SEQUENCE), (F.col("pane.change") == "DELETE").alias(DELETED)]
+    flat = table.latest.with_data(fields=fields, flat=True, last=last)
+    return _with_json(flat, own) if as_json else Images(flat, own, frozenset())
+
+
+def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:
+    nested = [field.name for field in flat.schema if isinstance(field.dataType, _NESTED)]
+    for name in nested:
+        flat = flat.withColumn(name, F.to_json(column(name), JSON))
+    return Images(flat, identity, frozenset(nested))
+
+
+def query_id(df: DataFrame) -> str:
+    """The id of the query of a batch, as in its checkpoint; empty: Spark does not report it."""
+    return _local(df, "sql.streaming.queryId")
+
+
+def batch_entry(df: DataFrame, batch_id: int) -> str:
+    """A digest of the batch's entry in the offset log; empty: Spark Connect, or not a batch of a query.
+
+    A replayed batch has the same entry. One planned again, from a checkpoint restored to an earlier batch, has another.
+    """
+    query = query_id(df)
+    if not query or _local(df, "streaming.sql.batchId") != str(batch_id):
+        return ""
+    # The session of a batch is a clone, whose ``streams`` lacks the query.
+    spark: Any = df.sparkSession
+    uuid = spark._jvm.java.util.UUID.fromString(query)  # noqa: SLF001
+    running = spark._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
+    return "" if running is None else entry_digest(df.sparkSession, running.resolvedCheckpointRoot(), batch_id)
+
+
+def _local(df: DataFrame, name: str) -> str:
+    """A property that Spark sets while a batch runs; empty: not set, or unavailable (Spark Connect)."""
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        return ""
+    return df.sparkSession.sparkContext.getLocalProperty(name) or ""
+
 
 _OWNER = "beamish.query"
 """The table property with the table's owner."""
@@ -106,11 +200,7 @@ class _Target:
         return cls(spark, sink, schema, {row["key"]: row["value"] for row in rows})
 
     def check_takes(self, mark: Mark) -> None:
-        """Check that a batch may follow the last one.
-
-        Raises:
-            SinkError: see ``Marked.check_takes``.
-        """
+        """Check that a batch may follow the last one (SinkError: see ``Marked.check_takes``)."""
         last, exists = self._last(), self.schema is not None
         if last is None and exists and not mark.query:
             return  # Spark Connect: an earlier version stored no mark
@@ -138,11 +228,7 @@ class _Target:
         return None if owner is None else Mark(owner, -1)
 
     def prepare(self, taken: Images, mark: Mark) -> None:
-        """Create the table if needed, check its columns, and record its owner.
-
-        Raises:
-            SinkError: a column is missing, or would alter values.
-        """
+        """Create the table if needed, check its columns, and record its owner (SinkError: a column is missing, or would alter values)."""
         columns = [name for name in taken.names if name != DELETED or self.sink.keep_deleted]
         wanted = taken.df.select(*map(column, columns)).schema
         if self.schema is None:
@@ -182,11 +268,7 @@ def _marking(spark: SparkSession, mark: Mark) -> Iterator[None]:
 
 
 def check_fits(table: str, there: t.StructType, wanted: t.StructType, identity: Sequence[str]) -> None:
-    """Check that a table stores the values of columns unchanged, and distinguishes identities.
-
-    Raises:
-        SinkError: it does not.
-    """
+    """Check that a table stores the values of columns unchanged, and distinguishes identities (else SinkError)."""
     found = {field.name.lower(): field for field in there}
     for field in wanted:
         own = found.get(field.name.lower())

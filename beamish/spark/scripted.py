@@ -1,4 +1,4 @@
-"""Test scripts as real micro-batches: one batch per event.
+"""Test scripts as real micro-batches: every event of the script is one batch, and a streaming source gives its rows.
 
 Spark's watermark moves only between batches: a batch runs at the greatest value carried by earlier batches. So the batch of an
 event also carries the watermark of the *next* event, whose batch then runs at exactly this watermark. A script that begins with a
@@ -10,6 +10,7 @@ disabled: when a query stops, one would move the watermark in a step before that
 
 from __future__ import annotations
 
+import base64
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,27 +19,79 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from beamish.contract.relation import Relation
 from beamish.errors import OptionError, ScriptError, SparkSetupError
 from beamish.flow import Flow
-from beamish.kernels.buffers import cast_table
-from beamish.kernels.ipc import from_bytes, to_bytes
-from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
+from beamish.kernels.buffers import cast_table, from_bytes, to_bytes
+from beamish.kernels.column_names import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
 from beamish.pane import PaneList
-from beamish.script.events import Event, as_step, in_words
-from beamish.script.panes import Trace, panes_from_table
-from beamish.script.tables import check_script, script_rows, watermark_of
+from beamish.script import Event, Trace, as_step, check_script, in_words, panes_from_table, script_rows, watermark_of
 from beamish.source import Source
 from beamish.spark.compile.inputs import check_streams
 from beamish.spark.compile.stream import needs_ticks, panes_of_stream
+from beamish.spark.operator.heartbeats import SupportsTriggerAvailableNow
 from beamish.spark.rows.pack import NO_CLOCK
+from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.runtime.millis import is_watermark, watermark_row_us
 from beamish.spark.runtime.session import check_streaming, shard_count, spark_version
-from beamish.spark.sources.script import script_stream
+from beamish.spark.runtime.workers import Acknowledged
+
+
+class ScriptSource(DataSource):
+    """Spark's name for it is ``beamish_script``. Options: ``rows``, a table with a column ``BATCH``; ``batches``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "beamish_script"
+
+    def schema(self) -> t.StructType:
+        return spark_schema(self._rows().schema)
+
+    def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
+        return ScriptReader(self._rows(), int(self.options["batches"]))
+
+    def _rows(self) -> pa.Table:
+        return from_bytes(base64.b64decode(self.options["rows"]))
+
+
+class ScriptReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are ``{"batch": number of batches served}``."""
+
+    def __init__(self, rows: pa.Table, batches: int) -> None:
+        self._rows = rows
+        self._batches = batches
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"batch": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        pass
+
+    def latestOffset(self, start: Any, limit: Any) -> dict[str, int]:  # noqa: N802
+        return {"batch": max(start["batch"], min(start["batch"] + 1, self._batches))}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return [InputPartition((start["batch"], end["batch"]))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        first, end = partition.value
+        at = self._rows[BATCH]
+        chosen = self._rows.filter(pc.and_(pc.greater_equal(at, first), pc.less(at, end)))
+        yield from chosen.to_batches()
+
+
+def script_stream(spark: SparkSession, rows: pa.Table, batches: int) -> DataFrame:
+    """A streaming DataFrame that serves ``rows`` by their ``BATCH``, up to number ``batches``."""
+    spark.dataSource.register(ScriptSource)
+    text = base64.b64encode(to_bytes(rows)).decode()
+    return spark.readStream.format(ScriptSource.name()).option("rows", text).option("batches", str(batches)).load()
 
 
 def trace_on_spark(

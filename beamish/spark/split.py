@@ -1,14 +1,13 @@
-"""Splitting a pipeline's output into panes and dropped rows."""
+"""A pipeline's output apart: its panes, its dropped rows; rows as they came, without a pane's columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
 
 from beamish.addresses import printable
 from beamish.errors import ColumnError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from beamish.flow import BoundFlow
+from beamish.spark.rows.columns import OF_PANES, column
 
 _ADDED = ("reason", "late_by", "message", "window")
 
@@ -72,3 +71,20 @@ def _check(where: str, df: DataFrame, name: str) -> None:
         raise ColumnError(
             f"{where}(df): there is no column {name!r}, so this is not the output of such a pipeline{fix}"
         )
+
+
+def as_they_came(flow: BoundFlow, panes: DataFrame, *, marked: bool) -> DataFrame:
+    """The rows of a stage that forwards rows, with their own columns and ``dropped``; for other stages the panes.
+
+    Args:
+        flow: of the panes.
+        panes: its output.
+        marked: whether their timestamp has Spark's watermark mark, which is then set on the event time.
+    """
+    takes = flow.operator.takes
+    names = flow.stage.names_of_rows(takes)
+    if not names:
+        return panes
+    rows = panes.select(*(column(name).alias(name) for name in names))
+    time = takes[0].event_time
+    return rows.withMetadata(time, OF_PANES) if marked and time in names else rows

@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable
-from beamish.contract.pane_identity import Ledger
+from beamish.contract.relation import Ledger
 from beamish.errors import PipelineError, SqlError
 from beamish.flow import Flow
-from beamish.kernels.quoting import quoted
+from beamish.kernels.column_names import quoted
 from beamish.pane import PaneChange
 from beamish.spark import apply as apply_flow
 from beamish.spark.rows.columns import column
@@ -176,20 +176,12 @@ def _without(dropped: Column, computed: Iterable[str]) -> Column:
 
 
 def _expression(df: DataFrame, expression: Expression) -> Column:
-    """Resolve an expression against the columns of a DataFrame.
-
-    Raises:
-        SqlError: Spark rejects it.
-    """
+    """Resolve an expression against the columns of a DataFrame (SqlError: Spark rejects it)."""
     return _tried(expression, lambda made: df.select("*", made))
 
 
 def _condition(df: DataFrame, expression: Expression) -> Column:
-    """Resolve a condition against the rows of a DataFrame.
-
-    Raises:
-        SqlError: Spark rejects it.
-    """
+    """Resolve a condition against the rows of a DataFrame (SqlError: Spark rejects it)."""
     return _tried(expression, df.where)
 
 

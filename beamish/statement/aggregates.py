@@ -30,11 +30,9 @@ from beamish.accumulations import (
 )
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
-from beamish.kernels.quoting import quoted
-from beamish.statement.nodes import COLUMN, LITERAL, Node
-from beamish.statement.normal import normal
-from beamish.statement.text import Text
-from beamish.statement.trees import Call, Tree, call_of, span_of
+from beamish.kernels.column_names import quoted
+from beamish.statement.expressions import COLUMN, LITERAL, Node
+from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
 
 
 class Columns(Protocol):
@@ -73,11 +71,7 @@ def calls_in(tree: Tree) -> list[Call]:
 
 
 def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns, owners: Collection[str]) -> Aggregate:
-    """What a call of an aggregate stands for.
-
-    Raises:
-        SqlError: invalid arguments.
-    """
+    """What a call of an aggregate stands for (SqlError: invalid arguments)."""
     arguments = _Arguments(text, call, columns, owners)
     if call.distinct and call.name not in ("COUNT", "COUNT_DISTINCT"):
         raise text.error(
@@ -97,11 +91,7 @@ def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns,
 
 
 def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str], Accumulation]]:
-    """Custom aggregates by name in upper case.
-
-    Raises:
-        OptionError: an invalid or taken name, or not a function.
-    """
+    """Custom aggregates by name in upper case (OptionError: an invalid or taken name, or not a function)."""
     checked = {}
     for name, make in aggregates.items():
         if not isinstance(name, str) or not name.isidentifier():

@@ -1,26 +1,23 @@
-"""The compiler of statements: the pipeline, and the computations before and after it."""
+"""A statement compiled: the pipeline, what is computed before and after it, and all of it in words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 from sqlglot import exp
 
+from beamish.explain import Line, text_of
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.expressions import Expression, over_rows
+from beamish.statement.clauses import Emit, Name, Rows, Statement, Windows
+from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, over_rows
 from beamish.statement.grammar import parsed
-from beamish.statement.nodes import COLUMN, LITERAL, Node
-from beamish.statement.normal import normal
-from beamish.statement.over_panes import Key, Panes, without_brackets
-from beamish.statement.parts import Emit, Name, Rows, Statement, Windows
-from beamish.statement.shown import Shown, aliases_of, check_name, shown_of
-from beamish.statement.text import Text
-from beamish.statement.trees import Call, Tree, span_of
+from beamish.statement.over_panes import Key, Panes, Shown, aliases_of, check_name, shown_of, without_brackets
+from beamish.statement.text import Call, Text, Tree, normal, span_of
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 from beamish.windows import Sessions
 
@@ -203,3 +200,60 @@ def _calls(text: Text, read: Statement) -> list[Call]:
 def _check_no_aggregate(text: Text, tree: Tree, clause: str, why: str) -> None:
     for call in calls_in(tree):
         raise text.error(call.span.start, f"{call.name} under {clause}: {why}")
+
+
+def explained(statement: Compiled, pipeline: str) -> str:
+    """Explain a statement.
+
+    Args:
+        statement: the statement.
+        pipeline: the explain text of its pipeline.
+    """
+    return "\n".join([text_of(_before(statement)), pipeline, text_of(_after(statement))])
+
+
+def _before(statement: Compiled) -> Iterator[Line]:
+    yield "query", _query_words(statement)
+    yield "source", f"the rows of {statement.rows.name}, which are those of the DataFrame or the script"
+    if statement.where is not None:
+        yield (
+            "where",
+            f"rows for which {_one_line(statement.where.said)} is true go on; the others do not move the watermark",
+        )
+    if statement.computed:
+        computed = ", ".join(_one_line(expression.said) for expression in statement.computed)
+        yield "computed", f"for each row, before it is in a window: {computed}"
+
+
+def _query_words(statement: Compiled) -> str:
+    name = f" {statement.name}" if statement.name else ""
+    kind = statement.emit.kind
+    if kind == "pull":
+        return "pull: asks a batch DataFrame once, one final row for each group and window"
+    if statement.emit.refinement == "final":
+        return f"{kind}{name}, final rows: one for each group and window, when the window expires"
+    return f"{kind}{name}, changes: a PANE sets its group and window, a RETRACTION takes that back"
+
+
+def _after(statement: Compiled) -> Iterator[Line]:
+    if statement.having is not None:
+        yield "having", f"panes and retractions for which {_one_line(statement.having.said)} is true come out"
+    shown = (
+        name if name.lower() == said.lower() else f"{said} as {name}"
+        for name, said in ((item.expression.name, _one_line(item.expression.said)) for item in statement.shown)
+    )
+    yield "shown", f"{', '.join(shown)}; then window, pane and timestamp"
+    windows = statement.windows
+    unsaid = []
+    if windows.grace is None and not windows.option.is_all_of_time:
+        unsaid.append("GRACE PERIOD is not said, so it is 0: a row that comes after its window's end is dropped")
+    if windows.retention is not None:
+        unsaid.append(f"RETENTION {windows.retention} has no effect: results are kept by whoever takes them")
+    if statement.properties:
+        unsaid.append(f"WITH ({', '.join(statement.properties)}) has no effect: a DataFrame has no format")
+    if unsaid:
+        yield "note", "; ".join(unsaid)
+
+
+def _one_line(said: str) -> str:
+    return " ".join(said.split())

@@ -10,11 +10,25 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration, duration
 from beamish.errors import SqlError
-from beamish.statement.clauses import CLAUSES, CREATED, NEEDED, ORDER, PROPERTIES, REFUSED, RULES, STATEMENTS
+from beamish.statement.clauses import (
+    CLAUSES,
+    CREATED,
+    NEEDED,
+    ORDER,
+    PROPERTIES,
+    REFUSED,
+    RULES,
+    STATEMENTS,
+    Emit,
+    Item,
+    Kind,
+    Name,
+    Rows,
+    Statement,
+    Windows,
+)
 from beamish.statement.parser import ExpressionParser, StuckError
-from beamish.statement.parts import Emit, Item, Kind, Name, Rows, Statement, Windows
-from beamish.statement.text import Text, Token, is_name, word_of
-from beamish.statement.trees import Tree
+from beamish.statement.text import Text, Token, Tree, is_name, word_of
 from beamish.windows import FixedWindows, Sessions, SlidingWindows, WindowOption
 
 T = TypeVar("T")

@@ -1,19 +1,18 @@
-"""Expressions over panes, after the pipeline: of keys, aggregates and the window's bounds."""
+"""Expressions over panes, after the pipeline: of keys, aggregates and the window's bounds; and the SELECT list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 import attrs
 from sqlglot import exp
 
-from beamish.kernels.quoting import quoted
+from beamish.kernels.column_names import PREFIX, is_reserved, quoted
 from beamish.statement.aggregates import Aggregate
-from beamish.statement.expressions import WINDOW_BOUNDS, Expression, expression, path_of
-from beamish.statement.nodes import COLUMN, Node
-from beamish.statement.normal import normal
-from beamish.statement.text import Span, Text, word_of
-from beamish.statement.trees import Tree, call_of, span_of
+from beamish.statement.clauses import Item, Name
+from beamish.statement.expressions import COLUMN, WINDOW_BOUNDS, Expression, Node, expression, path_of
+from beamish.statement.text import Span, Text, Tree, call_of, normal, span_of, word_of
 
 _NOT_DETERMINISTIC = """
     RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP
@@ -166,3 +165,77 @@ def without_brackets(tree: Tree) -> Tree:
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return tree
+
+
+_SHOWN_BESIDE = ("window", "pane", "timestamp", "dropped")
+
+
+@attrs.frozen
+class Shown:
+    """An item of the SELECT list.
+
+    Attributes:
+        expression: the expression, over panes.
+        is_key: whether it is in GROUP BY.
+    """
+
+    expression: Expression
+    is_key: bool
+
+    @property
+    def key(self) -> str | None:
+        """Its key column; None: not a key."""
+        return self.expression.node.value[0] if self.is_key else None
+
+
+def shown_of(text: Text, items: Sequence[Item], panes: Panes) -> list[Shown]:
+    """The items of the SELECT list (SqlError: one has a name that is taken, or an expression under GROUP BY is not there)."""
+    shown: list[Shown] = []
+    taken: list[Key | None] = []
+    unnamed = count()
+    for item in items:
+        if isinstance(item.tree, exp.Star):
+            raise text.error(
+                span_of(item.tree).start,
+                "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates",
+            )
+        expression = panes.expression(item.tree, bounds=True)
+        named = item.alias or _own_name(item) or Name(f"KSQL_COL_{next(unnamed)}", expression.at)
+        check_name(text, named, "choose another after AS")
+        if any(other.expression.name.lower() == named.text.lower() for other in shown):
+            raise text.error(
+                named.start,
+                f"{named.text} is there twice, and Spark does not tell upper from lower case; choose another",
+            )
+        key = panes.key_of(item.tree)
+        taken.append(key)
+        shown.append(Shown(attrs.evolve(expression, name=named.text), key is not None))
+    for key in panes.keys:
+        if key not in taken:
+            span = span_of(key.tree)
+            raise text.error(
+                span.start,
+                f"{text[span]} is under GROUP BY but not in the SELECT list, so rows could not be told apart; add it",
+            )
+    return shown
+
+
+def aliases_of(text: Text, items: Sequence[Item]) -> dict[str, str]:
+    """What the names after AS, in lower case, stand for."""
+    return {item.alias.text.lower(): text[span_of(item.tree)] for item in items if item.alias is not None}
+
+
+def _own_name(item: Item) -> Name | None:
+    """The name of a column, or of a field in it; others without AS are called as ksqlDB calls them."""
+    if not isinstance(item.tree, (exp.Column, exp.Dot)):
+        return None
+    last = item.tree.parts[-1] if isinstance(item.tree, exp.Column) else item.tree.expression
+    return Name(last.name, span_of(last).start)
+
+
+def check_name(text: Text, name: Name, fix: str) -> None:
+    """Check that what is emitted may have a column of this name (SqlError: the name is taken or reserved)."""
+    if name.text.lower() in _SHOWN_BESIDE:
+        raise text.error(name.start, f"{name.text}: what comes out has a column of this name beside; {fix}")
+    if is_reserved(name.text):
+        raise text.error(name.start, f"{name.text}: names that begin with {PREFIX!r} are reserved; {fix}")

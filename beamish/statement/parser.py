@@ -12,9 +12,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.errors import SqlError
 from beamish.statement.clauses import FUNCTIONS, ORDER, REFUSED, RULES
-from beamish.statement.dialect import SparkDialect
-from beamish.statement.text import Span, Text, word_of
-from beamish.statement.trees import Call, Tree, call_of, span_of
+from beamish.statement.text import Call, Span, SparkDialect, Text, Tree, call_of, span_of, word_of
 
 _NO_OPERANDS = ("ALL", "CUBE", "DISTINCT", "GROUPING_SETS", "HINT", "ROLLUP")
 _HIGHER_ORDER = """

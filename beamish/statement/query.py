@@ -10,7 +10,7 @@ import attrs
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.durations import Duration
 from beamish.errors import OptionError, ScriptError
-from beamish.kernels.named import Named
+from beamish.kernels.identity import Named
 from beamish.pane import Pane
 from beamish.pipeline import Pipeline
 from beamish.testing import TestStream
@@ -19,8 +19,8 @@ from beamish.watermarks import Watermark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from beamish.statement.clauses import Kind, Refinement
     from beamish.statement.compile import Compiled
-    from beamish.statement.parts import Kind, Refinement
 
     UserAggregate = Callable[[str], Accumulation]
 
@@ -147,7 +147,7 @@ class Query:
         Raises:
             SqlError, ColumnError: as for ``apply``.
         """
-        from beamish.statement.words import explained
+        from beamish.statement.compile import explained
 
         if df is None:
             return explained(self._compiled, self.pipeline.explain())

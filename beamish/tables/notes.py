@@ -1,16 +1,20 @@
-"""The metadata of a shard: state format, identity, number of shards; checked when the shard is opened."""
+"""The note of a shard: state format, identity, number of shards, clocks, dropped rows; checked when the shard is opened."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
-from beamish.contract.kept import Note
-from beamish.contract.store import Store
+import attrs
+
+from beamish.contract.clocks import Clocks
+from beamish.contract.operator import Operator, Shard
+from beamish.contract.stored import Note, Store
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
-from beamish.tables.stored_tables import WINDOWINGS
+from beamish.tables.entries import WINDOWINGS
 
 FORMAT = 4
 _OLDER = 3
@@ -40,11 +44,7 @@ def kind_entries() -> tuple[str, ...]:
 
 
 def check_format(stored: int) -> None:
-    """Check that this version can read a state of this format.
-
-    Raises:
-        StateError: another format.
-    """
+    """Check that this version can read a state of this format (StateError: another format)."""
     if stored not in (_OLDER, FORMAT):
         raise StateError(
             f"the checkpoint has state format {stored}, this version of beamish writes {FORMAT}: start from a new "
@@ -53,11 +53,7 @@ def check_format(stored: int) -> None:
 
 
 def check_unnamed(store: Store) -> None:
-    """Check that a store has no named windowings.
-
-    Raises:
-        StateError: it has.
-    """
+    """Check that a store has no named windowings (StateError: it has)."""
     stored = store.get(WINDOWINGS)
     if stored is not None:
         names = ", ".join(map(repr, json.loads(stored)))
@@ -159,3 +155,33 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
     return Note(
         lambda _: {"identity": identity}, frozenset([entry]), read, write, lambda store: check(store, identity=stays)
     )
+
+
+class NotedShard(Shard):
+    """A shard that notes its clocks, its dropped rows and what a suppress holds; for the arguments see ``read_note``.
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format.
+    """
+
+    ENTRY: ClassVar[str]
+    HOLDS: ClassVar[str]
+
+    dropped: dict[str, int]
+
+    def __init__(self, operator: Operator, store: Store, by: str) -> None:
+        self.operator, self._store = operator, store
+        self.clocks, self.dropped = Clocks.new(len(operator.takes)), {}
+        about = read_note(store, self.ENTRY, operator.identity, self.HOLDS, by)
+        if about is not None:
+            self.clocks, self.dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about.get("held")
+
+    @classmethod
+    def note(cls, identity: Mapping[str, Any], by: str) -> Note:
+        """Declare the note of such shards."""
+        return entry_note(cls.ENTRY, identity, partial(read_note, entry=cls.ENTRY, holds=cls.HOLDS, by=by))
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        about = {"format": NOTE_FORMAT, "identity": self.operator.identity}
+        about |= {"clocks": attrs.asdict(self.clocks), "dropped": self.dropped}
+        self._store.put(self.ENTRY, json.dumps(about if held is None else about | {"held": held}).encode())

@@ -70,7 +70,7 @@ def _spec(stored: Mapping[str, Any], changeable: Mapping[str, Any]) -> dict[str,
 
 
 def described(about: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A description of before, which had the lines of explain as texts: its inputs and the rest, as ``description.py`` names them."""
+    """A description of before, which had the lines of explain as texts: its inputs and the rest, as ``flow.py`` names them."""
     inputs = [
         {"moves" if name == "watermark" else name: value for name, value in one.items() if name != "idle_us"}
         for one in about.get("inputs", ())

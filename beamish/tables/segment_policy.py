@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.codes import hash_rows
-from beamish.tables.pool import Pool
+from beamish.tables.working_table import Pool
 
 _HASHED_SEGMENTS = 64
 

@@ -165,11 +165,7 @@ class ChangeStore:
 
 
 def _set_up(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Lock the file for this process, create the table if it is new, and configure writes.
-
-    Raises:
-        StateError: as for ``ChangeStore``.
-    """
+    """Lock the file for this process, create the table if it is new, and configure writes (StateError: as for ``ChangeStore``)."""
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")

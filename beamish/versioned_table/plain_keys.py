@@ -27,11 +27,7 @@ _TOO_LONG = 10**_MOST_DIGITS
 
 
 def stored_key(key: Any) -> StoredKey:
-    """The stored form of a key; the key itself, if possible.
-
-    Raises:
-        TypeError: it is, or contains, something other than ``ALLOWED``.
-    """
+    """The stored form of a key; the key itself, if possible (TypeError: it is, or contains, something other than ``ALLOWED``)."""
     kind = type(key)
     if kind is str and key.isascii():
         return str(key)

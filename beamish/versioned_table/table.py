@@ -1,4 +1,4 @@
-"""A versioned table: the value of each key over event time, in memory or in a file, without Spark.
+"""A versioned table: what was valid for each key when, by event time, in memory or in a file, without Spark.
 
 Each change of a key that is not a delete is a version, valid from its time until that of the next change. The table stores the
 history, counted back from its stream time; before it, only each key's latest change.
@@ -29,12 +29,28 @@ from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import ClosedError, ColumnError, OptionError, PipelineError, StateError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, InstantLike, instant, instant_us
 from beamish.kernels import codec
-from beamish.kernels.topics import compacted_topic
 from beamish.versioned_table import plain_keys
 
 if TYPE_CHECKING:
     from beamish.versioned_table.change_store import Change, ChangeStore, Found
     from beamish.versioned_table.plain_keys import StoredKey
+
+
+_SPARE_US = 24 * 3_600_000_000
+
+
+def compacted_topic(history_us: int) -> dict[str, str]:
+    """The settings of a compacted topic from which a versioned table can be restored.
+
+    Args:
+        history_us: its history, microseconds.
+
+    Returns:
+        ``cleanup.policy``, and in ``min.compaction.lag.ms`` the history and 24 hours, so that compaction keeps what the history
+        needs (KIP-889).
+    """
+    return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(-(-(history_us + _SPARE_US) // 1_000))}
+
 
 _LOG = logging.getLogger(__name__)
 _NEVER_US = -END_OF_TIME_US

@@ -2,11 +2,8 @@
 
 from beamish.windows.calendar import CalendarWindows
 from beamish.windows.counting import CountSessions, CountWindows
-from beamish.windows.fixed import FixedWindows
-from beamish.windows.global_window import GlobalWindow
 from beamish.windows.option import WindowOption
-from beamish.windows.sessions import Sessions
-from beamish.windows.sliding import SlidingWindows
+from beamish.windows.time_windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
 from beamish.windows.windowings import Windowings
 from beamish.windows.within import Within
 

@@ -11,9 +11,8 @@ import numpy as np
 from beamish.costs import check_windows_per_row
 from beamish.durations import Duration, read_positive_or_none
 from beamish.errors import OptionError
-from beamish.windows.numbering import Numbering
-from beamish.windows.option import Bounds, Times, WindowOption
-from beamish.windows.sliding import slide
+from beamish.windows.option import Bounds, Numbering, Times, WindowOption
+from beamish.windows.time_windows import slide
 
 _MOST = 2**40
 """Maximum number of rows of a window."""

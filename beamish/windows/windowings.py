@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from beamish.errors import OptionError
-from beamish.kernels.named import Named
+from beamish.kernels.identity import Named
 from beamish.windows.option import Bounds, WindowOption, check_window
 
 WINDOWING = "windowing"

@@ -10,7 +10,7 @@ import numpy as np
 
 from beamish.durations import Duration, read_not_negative
 from beamish.errors import OptionError
-from beamish.kernels.reserved import INPUT
+from beamish.kernels.column_names import INPUT
 from beamish.windows.option import Bounds, Times, WindowOption
 
 

@@ -39,7 +39,7 @@ from beamish.accumulations import (
 )
 from beamish.errors import OptionError, PipelineError, UserFunctionError
 from beamish.kernels.groups import Groups
-from beamish.kernels.type_names import arrow_type
+from beamish.kernels.type_names import parsed_type
 from tests.accumulations.laws import FEW, GROUPS, assert_is_a_value, assert_laws, rows_of, value, values
 from tests.own.accumulations import Distinct
 
@@ -232,7 +232,7 @@ def test_a_result_of_another_type_is_rejected():
     ],
 )
 def test_result_types_are_spark_types(words, type_):
-    assert arrow_type("x", words) == type_
+    assert parsed_type("x", words) == type_
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_result_types_are_spark_types(words, type_):
 )
 def test_invalid_type_names_are_rejected(words):
     with pytest.raises(OptionError, match="is not a Spark type"):
-        arrow_type("Fold(result_type)", words)
+        parsed_type("Fold(result_type)", words)
 
 
 @pytest.mark.parametrize(

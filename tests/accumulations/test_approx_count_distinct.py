@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from beamish.accumulations import ApproxCountDistinct
 from beamish.accumulations.approx_count_distinct import _sigma, _tau
 from beamish.errors import OptionError
+from beamish.kernels.codes import hash_values
 from beamish.kernels.groups import Groups
-from beamish.kernels.hashing import hash_values
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, rows_of, value, values
 from tests.accumulations.test_min_max import KINDS
 

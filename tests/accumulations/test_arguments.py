@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from beamish.accumulations.base.arguments import is_number
+from beamish.accumulations.base.columnar import is_number
 
 
 @pytest.mark.parametrize("type_", [pa.int8(), pa.int64(), pa.uint32(), pa.float32(), pa.decimal128(5, 2), pa.null()])

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import FullOuterJoin
-from beamish.accumulations.base.gathered import Side
-from beamish.accumulations.base.meeting import reach
+from beamish.accumulations.base.gathered import Side, reach
 from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.kernels.groups import Groups
 

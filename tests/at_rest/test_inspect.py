@@ -12,14 +12,14 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Accumulation, Count, Sum
-from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest import stage_facts
 from beamish.checkpoint.question import read_texts, stage_meant
 from beamish.checkpoint.words import QueryFacts, rows_of, stage_lines, why
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.contract.store import DictStore
-from beamish.description import descriptions
+from beamish.contract.stored import DictStore
+from beamish.flow import descriptions
 from beamish.local import stages_after
-from beamish.script.tables import script_rows
+from beamish.script import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAll,

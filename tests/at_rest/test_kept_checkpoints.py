@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from beamish.contract.store import DictStore
-from beamish.kernels.ipc import from_bytes
+from beamish.contract.stored import DictStore
+from beamish.kernels.buffers import from_bytes
 from beamish.local import Variation, run
 from beamish.tables.notes import FORMAT
 from beamish.tables.older import upgraded

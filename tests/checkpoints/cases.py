@@ -14,7 +14,7 @@ import attrs
 import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
-from beamish.script.events import Bundle
+from beamish.script import Bundle
 from beamish.testing import TestStream
 
 EVERY = t.AfterWatermark(early=t.AfterCount(2), late=t.AfterCount(1))

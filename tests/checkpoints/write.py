@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from beamish.contract.operator import Operator
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.local import Variation, run
 from beamish.tables.notes import FORMAT
 from tests.checkpoints.cases import CASES, ON_SPARK, Case

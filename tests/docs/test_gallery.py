@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import beamish as bm
-from beamish.plot.ticks import clock_label
+from beamish.plot.labels import clock_label
 
 SHOWN = {
     "classic-batch": """

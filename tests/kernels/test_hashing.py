@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from beamish.kernels.hashing import hash_values
+from beamish.kernels.codes import hash_values
 
 
 @pytest.mark.parametrize(

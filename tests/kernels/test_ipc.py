@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.buffers import from_bytes, to_bytes
 from tests.kernels.nested import nested_columns
 
 

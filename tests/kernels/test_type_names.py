@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from beamish.errors import OptionError
-from beamish.kernels.type_names import arrow_type
+from beamish.kernels.type_names import parsed_type
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from beamish.kernels.type_names import arrow_type
     ],
 )
 def test_a_type_inside_another_ends_where_it_ends(words, type_):
-    assert arrow_type("x", words) == type_
+    assert parsed_type("x", words) == type_
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_type_inside_another_ends_where_it_ends(words, type_):
 )
 def test_a_token_out_of_place_is_refused(words):
     with pytest.raises(OptionError, match="is not a Spark type"):
-        arrow_type("Fold(result_type)", words)
+        parsed_type("Fold(result_type)", words)

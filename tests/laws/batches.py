@@ -15,7 +15,7 @@ from beamish import Pane, PaneKind, Pipeline
 from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
 from beamish.pane import RowWindow, Window
-from beamish.script.events import Bundle, Step, as_step
+from beamish.script import Bundle, Step, as_step
 from beamish.testing import TestStream
 from beamish.windows import GlobalWindow
 from tests.agreement import differences

@@ -10,7 +10,7 @@ import attrs
 
 import beamish as bm
 from beamish import Pane, PaneKind
-from beamish.contract.relation import Follows
+from beamish.contract.relation import SlotSemantics
 from tests.agreement import key_of
 from tests.declared_options import said
 from tests.laws.batches import key_name
@@ -20,7 +20,7 @@ from tests.lines import line
 def check_rows(pipeline: bm.Pipeline, panes: Sequence[Pane]) -> None:
     """Numbers rise by key; where the last stage retracts, each retraction strikes out a live row."""
     assert not unordered(panes)
-    if pipeline.flow.completed.gives.follows is Follows.RETRACTING:
+    if pipeline.flow.completed.gives.follows is SlotSemantics.RETRACTING:
         live_rows(panes, again=begins_again(pipeline))
 
 

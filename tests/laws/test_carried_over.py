@@ -11,10 +11,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Max, Sum
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.errors import StateError
-from beamish.kinds.suppress import newest_shard
-from beamish.script.tables import script_rows
+from beamish.kinds.suppress import shard
+from beamish.script import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Repeatedly
 from tests.agreement import differences
@@ -58,7 +58,7 @@ def test_stream_row_numbers_continue_after_rescaling(keys):
 def test_a_buffered_change_is_emitted_once_after_rescaling(monkeypatch, shards):
     """Some lie among the recent ones and in another segment too."""
     for name, value in {"_FEWEST": 3, "_SHARE": 1, "_LARGEST": 2}.items():
-        monkeypatch.setattr(newest_shard, name, value)
+        monkeypatch.setattr(shard, name, value)
     script = TestStream()
     for ts in range(12):
         script = script.add([{"ts": float(ts), "k": key, "v": ts} for key in "abcdef"[: 6 - ts % 4]])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneChange, PaneKind
 from beamish.instants import EARLIEST_US, LATEST_US, instant
-from beamish.script.events import as_step
+from beamish.script import as_step
 from tests.agreement import key_of
 from tests.kinds.suppress.strategy import suppressed
 from tests.kinds.versions import strategy as versions

@@ -17,8 +17,7 @@ from beamish.flow import Panes
 from beamish.kinds.as_of.stage import AsOfStage
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.stage import VersionsStage
-from beamish.script.events import as_step
-from beamish.script.tables import script_rows
+from beamish.script import as_step, script_rows
 from beamish.testing import TestStream
 from beamish.triggers import Always
 from tests.agreement import differences

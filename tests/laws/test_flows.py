@@ -16,7 +16,7 @@ import beamish as bm
 from beamish import PaneKind
 from beamish.flow import Panes
 from beamish.instants import instant_us
-from beamish.script.events import Step, as_step
+from beamish.script import Step, as_step
 from beamish.testing import TestStream
 from tests.cost import cost
 from tests.declared_options import said

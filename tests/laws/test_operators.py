@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.contract.operator import Cadence, Shard
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
-from beamish.kinds.window import joining
-from beamish.script.panes import panes_from_table
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
+from beamish.kinds.window import packing
+from beamish.script import panes_from_table
 from beamish.source import Source
 from tests.agreement import differences
 from tests.kinds.every import strategies
@@ -212,7 +212,7 @@ def test_how_rows_are_packed_changes_nothing(flow, steps, packs):
 
 @given(flows, steps, st.integers(1, 2), st.integers(2, 4))
 def test_packing_piece_by_piece_changes_nothing(flow, steps, packs, pieces):
-    with mock.patch.object(joining, "_WORTH", 0):  # slices are put together however few that saves
+    with mock.patch.object(packing, "_WORTH", 0):  # slices are put together however few that saves
         is_the_same(flow, Running(flow), Running(flow, packs=packs, pieces=pieces), steps)
 
 

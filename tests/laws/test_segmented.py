@@ -7,12 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.contract.kept import Layout
-from beamish.contract.store import DictStore
-from beamish.tables.pool import Pool
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Segmented
-from beamish.tables.working_table import Companions, WorkingTable
+from beamish.contract.stored import DictStore, Layout
+from beamish.tables.segments import Segmented, SegmentStore
+from beamish.tables.working_table import Companions, Pool, WorkingTable
 
 LAYOUT = Layout("t", ("least",), companion=("c", "has_companions"))
 KEYS = st.integers(0, 39)

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.kernels.marks import Mark
+from beamish.kernels.upserts import Mark
 from beamish.sinks.sql import SqlSink
 from tests.cost import cost
 from tests.sinks.conftest import change, net

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.checkpoint.comparison import OPTIONS
 from beamish.contract.stand_ins import STAND_INS
-from beamish.description import Description, descriptions
+from beamish.flow import Description, descriptions
 from beamish.kernels.identity import identity, same_identity
 from beamish.kernels.spec import UnreadableError, read_spec
 from beamish.kinds.window.options import WindowOptions
-from beamish.script.tables import script_rows
+from beamish.script import script_rows
 from tests.checkpoints.cases import CASES
 from tests.declared_options import said, stage_of
 from tests.kinds.hold_back.stage import HoldBack

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.script.tables import script_rows
+from beamish.script import script_rows
 from tests.kinds.changes import strategy as changes
 from tests.kinds.suppress.strategy import suppressed
 from tests.strategies import merges, scripts

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.script.events import Step, as_step
+from beamish.script import Step, as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.strategies import merges, scripts

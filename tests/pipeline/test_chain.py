@@ -7,7 +7,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.kernels.reserved import PREFIX
+from beamish.kernels.column_names import PREFIX
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.declared_options import evolve

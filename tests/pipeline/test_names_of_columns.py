@@ -1,4 +1,4 @@
-"""Which names of columns are the user's: all but those that begin with ``__beamish_`` (kernels/reserved.py)."""
+"""Which names of columns are the user's: all but those that begin with ``__beamish_`` (kernels/column_names.py)."""
 
 from __future__ import annotations
 

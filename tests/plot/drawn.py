@@ -7,7 +7,7 @@ from collections import Counter
 from beamish import PaneKind
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.plot import Picture
-from beamish.script.events import as_step
+from beamish.script import as_step
 
 
 def plain(value):

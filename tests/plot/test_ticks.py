@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from beamish.plot.ticks import clock_label, step_axis, time_axis
+from beamish.plot.labels import clock_label, step_axis, time_axis
 from tests.seconds import S
 
 NOON = int(datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp()) * S

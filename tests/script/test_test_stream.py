@@ -7,7 +7,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.script.events import Step
+from beamish.script import Step
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark
 

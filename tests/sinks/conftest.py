@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from beamish.kernels.image_columns import DELETED, SEQUENCE
+from beamish.kernels.upserts import DELETED, SEQUENCE
 from beamish.sinks.databases import database_of
 from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import rows_of

@@ -6,8 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.kernels.marks import Mark
+from beamish.kernels.upserts import DELETED, SEQUENCE, Mark
 from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import rows_of
 

@@ -15,8 +15,7 @@ import pytest
 
 import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
-from beamish.kernels.image_columns import SEQUENCE
-from beamish.kernels.marks import Mark
+from beamish.kernels.upserts import SEQUENCE, Mark
 from beamish.sinks.databases.database import rows_of
 from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
 from tests.sinks.identities import KEYS, NESTED, check

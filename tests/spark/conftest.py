@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beamish.script.panes import panes_from_table
+from beamish.script import panes_from_table
 from beamish.spark import bind
 
 ROOT = str(Path(__file__).parents[2])

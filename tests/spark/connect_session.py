@@ -21,7 +21,7 @@ import beamish as bm
 from beamish.accumulations import Count, LeftOuterJoin, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
-from beamish.watching.totals import BatchCounts
+from beamish.watching import BatchCounts
 from tests.agreement import differences
 from tests.kinds.versions.test_on_spark import SCRIPT as AS_OF
 from tests.kinds.versions.test_on_spark import join, rate

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.script.panes import panes_from_table
+from beamish.script import panes_from_table
 from beamish.spark import bind
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, Repeatedly

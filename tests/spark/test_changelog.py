@@ -13,9 +13,8 @@ from pyspark.sql.types import StructType
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Sum
 from beamish.local import Variation, _Node, _run
-from beamish.script.panes import panes_from_table
-from beamish.script.tables import script_rows
-from beamish.spark.rows.types import pane_schema
+from beamish.script import panes_from_table, script_rows
+from beamish.spark.rows.schemas import pane_schema
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.lines import line

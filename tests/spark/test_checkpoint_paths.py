@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from beamish.spark.checkpoint.paths import in_place, relocate
+from beamish.spark.checkpoint.migration import in_place, relocate
 
 OLD = "hdfs://host:8020/checkpoints/scores"
 

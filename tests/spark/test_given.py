@@ -9,8 +9,8 @@ import beamish as bm
 from beamish.accumulations import Count
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.spark.compile.inputs import name_inputs
-from beamish.spark.rows.as_they_came import as_they_came
-from beamish.spark.rows.given import Told
+from beamish.spark.rows.schemas import DeclaredInputs
+from beamish.spark.split import as_they_came
 
 ROWS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
 PLAYS = ROWS.window(bm.FixedWindows(60)).accumulate(plays=Count())
@@ -18,14 +18,14 @@ SCHEMA = "ts timestamp, team string, `odd name` array<int>"
 
 
 def test_a_schema_is_a_text_or_a_struct_type():
-    told = Told.read(SCHEMA, 8, streaming=True)
+    told = DeclaredInputs.read(SCHEMA, 8, streaming=True)
     assert [field.simpleString() for field in told.schemas[None]] == [
         "ts:timestamp",
         "team:string",
         "odd name:array<int>",
     ]
-    assert told.schemas == Told.read(told.schemas[None], 8, streaming=False).schemas
-    assert Told.read(None, 8, None) is None
+    assert told.schemas == DeclaredInputs.read(told.schemas[None], 8, streaming=False).schemas
+    assert DeclaredInputs.read(None, 8, None) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_schema_is_a_text_or_a_struct_type():
 )
 def test_declared_schemas_must_be_complete_and_valid(arguments, message):
     with pytest.raises(OptionError, match=re.escape(message)):
-        Told.read(*arguments)
+        DeclaredInputs.read(*arguments)
 
 
 @pytest.mark.usefixtures("spark")  # columns are Spark's
@@ -62,12 +62,12 @@ def test_rows_with_a_declared_schema_are_checked():
 
         select = withMetadata = withWatermark = withColumn  # noqa: N815
 
-    told = Told.read(SCHEMA, 2, streaming=True)
+    told = DeclaredInputs.read(SCHEMA, 2, streaming=True)
     named = name_inputs(PLAYS.flow, Silent(), {}, told)
     assert set(named.rows) == {None}  # with the watermark
     assert named.bind(2).operator.gives.schema.names[:3] == ["team", "window", "plays"]
     with pytest.raises(ColumnError, match="event_time"):
-        name_inputs(PLAYS.flow, Silent(), {}, Told.read("at timestamp, team string", 2, streaming=True))
+        name_inputs(PLAYS.flow, Silent(), {}, DeclaredInputs.read("at timestamp, team string", 2, streaming=True))
     once = name_inputs(ROWS.deduplicate("team", within="1 hour").flow, Silent(), {}, told)
     assert isinstance(as_they_came(once.bind(2), Silent(), marked=True), Silent)
     merged = bm.merge(a=ROWS, b=ROWS).window(bm.FixedWindows(60)).accumulate(n=Count())
@@ -76,4 +76,6 @@ def test_rows_with_a_declared_schema_are_checked():
     changes = bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
     changes = changes.window(bm.FixedWindows(60)).accumulate(plays=Count())
     with pytest.raises(PipelineError, match="changes need Spark calls"):
-        name_inputs(changes.flow, Silent(), {}, Told.read(SCHEMA + ", _change_type string", 2, streaming=True))
+        name_inputs(
+            changes.flow, Silent(), {}, DeclaredInputs.read(SCHEMA + ", _change_type string", 2, streaming=True)
+        )

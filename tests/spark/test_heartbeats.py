@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.spark.checkpoint.stored_query import is_heartbeat
-from beamish.spark.sources import machine_clock
-from beamish.spark.sources.heartbeats import HeartbeatReader
-from beamish.spark.sources.machine_clock import Heartbeat, Reading
+from beamish.spark.operator import heartbeats
+from beamish.spark.operator.heartbeats import Heartbeat, HeartbeatReader, Reading
 from beamish.testing import TestStream
 
 SECOND = 1_000_000
@@ -206,10 +205,10 @@ def test_a_batch_gets_the_clock_of_its_end():
 
 
 def test_without_a_boot_id_readings_are_comparable_within_a_process(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine_clock, "_BOOT", tmp_path / "none")
-    monkeypatch.delattr(machine_clock.time, "CLOCK_BOOTTIME", raising=False)
+    monkeypatch.setattr(heartbeats, "_BOOT", tmp_path / "none")
+    monkeypatch.delattr(heartbeats.time, "CLOCK_BOOTTIME", raising=False)
     one, other = Reading.now(), Reading.now()
     assert one.boot == other.boot
     assert one.up_us <= other.up_us
-    monkeypatch.setattr(machine_clock.os, "getpid", lambda: 0)
+    monkeypatch.setattr(heartbeats.os, "getpid", lambda: 0)
     assert Reading.now().boot != one.boot

@@ -19,7 +19,7 @@ import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
 from beamish.kinds.suppress.stage import Suppressed
-from beamish.script.events import Bundle
+from beamish.script import Bundle
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search

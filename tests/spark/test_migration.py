@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import beamish as bm
-from beamish.checkpoint.migrating import _local
-from beamish.script.tables import script_rows
+from beamish.checkpoint.upgrade import _local
+from beamish.script import script_rows
 from beamish.spark.checkpoint.migration import _renumber, _ticks
 from beamish.spark.checkpoint.stored_query import is_heartbeat
 from tests.upgrades.carried import Run

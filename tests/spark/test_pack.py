@@ -5,11 +5,11 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.kinds.window import joining
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
+from beamish.kinds.window import packing
 from beamish.kinds.window.packing import unpack
-from beamish.spark.rows import first_batch, pack
+from beamish.spark.rows import pack
 from beamish.spark.rows.pack import NO_INPUT, pane_packer, source_packer
 
 COLUMNS = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("x", pa.int64())])
@@ -75,7 +75,7 @@ def packed(packer, came):
 def limited(monkeypatch):
     for name, value in LIMITS:
         monkeypatch.setattr(pack, name, value)
-    monkeypatch.setattr(joining, "_WORTH", 0)
+    monkeypatch.setattr(packing, "_WORTH", 0)
 
 
 @pytest.mark.parametrize("pipeline", [AS_ROWS, AS_SLICES])
@@ -101,8 +101,8 @@ def test_the_first_batch_of_a_run_calls_more_shards(monkeypatch):
         def getLocalProperty(self, name):  # noqa: N802 - Spark's name
             return properties.get(name)
 
-    monkeypatch.setattr(first_batch.TaskContext, "get", Task)
-    monkeypatch.setattr(first_batch, "_first_batches", {})
+    monkeypatch.setattr(pack.TaskContext, "get", Task)
+    monkeypatch.setattr(pack, "_first_batches", {})
 
     def calls(run, batch):
         properties.update({"spark.jobGroup.id": run, "streaming.sql.batchId": batch})

@@ -13,11 +13,11 @@ from pyspark.errors import StreamingQueryException
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.contract.store import DictStore
-from beamish.spark.operator import partition
-from beamish.spark.operator.partition import NO_SHARD, StatePartition
-from beamish.spark.rows import first_batch
-from beamish.spark.rows.shard_ids import partition_of, shard_ids
+from beamish.contract.stored import DictStore
+from beamish.spark.operator import notes
+from beamish.spark.operator.notes import NO_SHARD, StatePartition
+from beamish.spark.rows import pack
+from beamish.spark.rows.pack import partition_of, shard_ids
 
 PARTITIONS = 3
 SHARDS = shard_ids(8)
@@ -45,9 +45,9 @@ class Query:
 
     def __init__(self, monkeypatch):
         self.said = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
-        for module in (partition, first_batch):
+        for module in (notes, pack):
             monkeypatch.setattr(module.TaskContext, "get", lambda: self)
-        monkeypatch.setattr(first_batch, "_first_batches", {})
+        monkeypatch.setattr(pack, "_first_batches", {})
         self.batches, self.runs = 0, 0
         self.start()
 

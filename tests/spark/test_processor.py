@@ -10,10 +10,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.contract.input_schemas import TAKES
-from beamish.contract.store import ABOUT, DictStore
-from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark.operator.map_store import MapStore
+from beamish.contract.stored import ABOUT, TAKES, DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.spark.operator.notes import (
     NOTE,
     About,
@@ -23,9 +21,9 @@ from beamish.spark.operator.notes import (
     read_note,
     write_note,
 )
-from beamish.spark.operator.pane_bytes import panes_from_bytes
-from beamish.spark.operator.processor import ShardProcessor, Wakes
-from beamish.spark.operator.watermark_sources import FromQuery
+from beamish.spark.operator.panes import panes_from_bytes
+from beamish.spark.operator.processor import FromQuery, ShardProcessor, WakePolicy
+from beamish.spark.operator.travelling import MapStore
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
 PIPELINE = (
@@ -44,7 +42,7 @@ class Spark:
     def __init__(self, pipeline, shards=1):
         schema = pa.schema([("team", pa.string())])
         self.operator = pipeline.flow.bind({None: schema}, shards=shards).operator
-        self.wakes = Wakes.EVERY_BATCH if self.operator.needs_clock else Wakes.WHEN_DUE
+        self.wakes = WakePolicy.EVERY_BATCH if self.operator.needs_clock else WakePolicy.WHEN_DUE
         self.state, self.timers, self.steps = {}, set(), []
 
     def getMapState(self, *named):

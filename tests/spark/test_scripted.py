@@ -5,8 +5,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.kernels.reserved import BATCH, IS_ROW, REPORT
-from beamish.script.tables import script_rows
+from beamish.kernels.column_names import BATCH, IS_ROW, REPORT
+from beamish.script import script_rows
 from beamish.spark.rows.pack import NO_CLOCK
 from beamish.spark.scripted import clock_rows, cut
 from beamish.testing import TestStream

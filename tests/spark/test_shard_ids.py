@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from beamish.spark.rows.shard_ids import shard_ids, spark_hash
+from beamish.spark.rows.pack import shard_ids, spark_hash
 
 
 def test_the_hash_is_sparks(spark):

@@ -20,7 +20,7 @@ from beamish.kernels.codes import normalise
 from beamish.sinks.databases import DuckDb
 from beamish.spark.merging import check_fits
 from beamish.triggers import AfterWatermark, Always
-from beamish.watching.totals import BatchCounts, Totals
+from beamish.watching import BatchCounts, Totals
 from tests.servers.killing import sessions as sessions_of
 from tests.servers.query import SESSIONS
 from tests.sinks.identities import KEYS
@@ -280,7 +280,7 @@ def test_a_missing_database_driver_is_named_when_the_sink_is_made(spark, monkeyp
     monkeypatch.setattr(DuckDb, "driver", "driver_nowhere")
     with pytest.raises(OptionError, match=r"DuckDB is not installed .*: pip install 'duckdb>=1.4'"):
         bm.sinks.sql("duckdb:///file.db", "totals")
-    monkeypatch.setattr("beamish.sinks.session.active_session", lambda: None)  # as where the server has the driver
+    monkeypatch.setattr("beamish.sinks.options.active_session", lambda: None)  # as where the server has the driver
     assert bm.sinks.sql("duckdb:///file.db", "totals").database.missing_driver()
 
 
@@ -290,7 +290,7 @@ def test_a_missing_kafka_connector_is_named_when_the_sink_is_made(spark):
 
 
 def test_a_missing_connector_is_a_sink_error_of_the_batch(files, tmp_path, monkeypatch):
-    monkeypatch.setattr("beamish.spark.runtime.connectors.check_connector", lambda *_: None)
+    monkeypatch.setattr("beamish.spark.runtime.session.check_connector", lambda *_: None)
     source = files(ts=TIME, team=pa.string(), score=pa.int32()).add(row(0, "red"))
     for name, sink in (
         ("kafka", bm.sinks.kafka("host:9092", "totals")),

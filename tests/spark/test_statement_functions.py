@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import beamish as bm
-from beamish.statement.evaluation import _LAZY, evaluate
 from beamish.statement.functions import FUNCTIONS, nested
+from beamish.statement.running import _LAZY, evaluate
 from tests.budget import SPARK_SECONDS, search
 from tests.statement.cases import COLUMNS, EXPRESSIONS, expression, rows
 from tests.statement.drawn import expressions

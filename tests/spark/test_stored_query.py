@@ -5,9 +5,8 @@ import json
 import pytest
 
 import beamish as bm
-from beamish.contract.input_schemas import COLUMNS
-from beamish.contract.store import ABOUT, DictStore
-from beamish.script.tables import script_rows
+from beamish.contract.stored import ABOUT, COLUMNS, DictStore
+from beamish.script import script_rows
 from beamish.spark.checkpoint.stored_query import StoredQuery, _bound_to_noted
 from beamish.spark.compile.stream import abouts_of
 from tests.checkpoints.cases import CASES

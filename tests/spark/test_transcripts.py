@@ -13,7 +13,7 @@ import pytest
 
 import beamish as bm
 from beamish.errors import BeamishError
-from beamish.script.events import Step, as_step
+from beamish.script import Step, as_step
 from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS

@@ -10,13 +10,11 @@ from typing import Any, cast
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from beamish.spark.operator.carrying_over import CarryOver
-from beamish.spark.operator.processor import ShardProcessor, Wakes
+from beamish.spark.operator import heartbeats
+from beamish.spark.operator.processor import CarryOver, FromQuery, ShardProcessor, WakePolicy
 from beamish.spark.operator.travelling import Travelling
-from beamish.spark.operator.watermark_sources import FromQuery
-from beamish.spark.sources import heartbeats
 
-PROCESSOR = ShardProcessor(cast("Any", "an operator"), FromQuery((True,)), Wakes.CALLED)
+PROCESSOR = ShardProcessor(cast("Any", "an operator"), FromQuery((True,)), WakePolicy.CALLED)
 STAND_IN = """
 class Handle:
     def getMapState(self, *declared):
@@ -50,7 +48,7 @@ def without_beamish(pickled, program, first="sys.modules['beamish'] = None"):
 
 
 def test_a_stand_in_declares_the_state_and_refuses_rows_without_beamish():
-    for processor in (PROCESSOR, CarryOver(cast("Any", "an operator"), Wakes.CALLED)):
+    for processor in (PROCESSOR, CarryOver(cast("Any", "an operator"), WakePolicy.CALLED)):
         lines = without_beamish(cloudpickle.dumps(processor), STAND_IN).splitlines()
         assert lines[0] == "shard struct<name:string> struct<value:binary>"
         assert len(lines) == 4

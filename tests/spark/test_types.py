@@ -3,7 +3,7 @@ import pytest
 from pyspark.sql import types as t
 
 import beamish as bm
-from beamish.spark.rows.types import arrow_type, spark_schema, spark_type
+from beamish.spark.rows.schemas import arrow_type, spark_schema, spark_type
 
 COLUMNS = (
     "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h string, i binary, j date, k timestamp, "

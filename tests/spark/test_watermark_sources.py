@@ -5,9 +5,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.spark.compile.stream import needs_reports
-from beamish.spark.operator.watermark_sources import FromQuery, FromReports
+from beamish.spark.operator.processor import FromQuery, FromReports
 
 
 def test_the_querys_watermark_is_that_of_every_input_but_of_those_that_follow_the_clock():

@@ -9,16 +9,15 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark.operator.pane_bytes import panes_from_bytes
-from beamish.spark.operator.processor import ShardProcessor, Wakes
-from beamish.spark.operator.watermark_sources import FromQuery
+from beamish.kernels.column_names import EVENT_TIME
+from beamish.spark.operator.panes import panes_from_bytes
+from beamish.spark.operator.processor import FromQuery, ShardProcessor, WakePolicy
 from beamish.spark.rows.pack import pane_packer, source_packer
-from beamish.spark.runtime import worker_memory
+from beamish.spark.runtime import workers
 
 WORKER = """
 import gc
-from beamish.spark.runtime.worker_memory import spare_memory
+from beamish.spark.runtime.workers import spare_memory
 from beamish.spark.operator import processor
 gc.collect()
 print(len(gc.get_objects()))
@@ -39,7 +38,7 @@ def test_imported_objects_are_not_collected_after_tasks():
 
 @pytest.mark.parametrize(("chosen", "taken"), [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")])
 def test_arrow_uses_the_system_allocator_by_default(chosen, taken):
-    words = "import pyarrow as pa; from beamish.spark.runtime.worker_memory import spare_memory; spare_memory(); print(pa.default_memory_pool().backend_name)"
+    words = "import pyarrow as pa; from beamish.spark.runtime.workers import spare_memory; spare_memory(); print(pa.default_memory_pool().backend_name)"
     env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"} | chosen
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == taken
@@ -68,7 +67,7 @@ class Handle:
 @pytest.mark.parametrize("task", ["source_packer", "pane_packer", "processor", "panes_from_bytes"])
 def test_each_kind_of_task_begins_with_it(task, monkeypatch):
     calls = []
-    for module in ("rows.pack", "operator.processor", "operator.pane_bytes"):
+    for module in ("rows.pack", "operator.processor", "operator.panes"):
         monkeypatch.setattr(f"beamish.spark.{module}.spare_memory", lambda: calls.append(task))
     one, two = map(operator_of, pipelines())
     if task == "source_packer":
@@ -77,7 +76,7 @@ def test_each_kind_of_task_begins_with_it(task, monkeypatch):
     elif task == "pane_packer":
         assert list(pane_packer(two, 0, streaming=True, read=iter)([])) == []
     elif task == "processor":
-        ShardProcessor(one, FromQuery((True,)), Wakes.WHEN_DUE).init(Handle())
+        ShardProcessor(one, FromQuery((True,)), WakePolicy.WHEN_DUE).init(Handle())
     else:
         assert list(panes_from_bytes([])) == []
     assert calls == [task]
@@ -86,9 +85,9 @@ def test_each_kind_of_task_begins_with_it(task, monkeypatch):
 @pytest.mark.parametrize(("objects", "times"), [(5_000, 0), (5_001, 4)])
 def test_a_worker_with_little_to_collect_is_left_alone_and_any_after_some_times(objects, times, monkeypatch):
     frozen = []
-    monkeypatch.setattr(worker_memory, "_times", iter(range(worker_memory._TIMES)))
-    monkeypatch.setattr(worker_memory.gc, "get_objects", lambda *, generation: [generation] * objects)
-    monkeypatch.setattr(worker_memory.gc, "freeze", lambda: frozen.append(True))
+    monkeypatch.setattr(workers, "_times", iter(range(workers._TIMES)))
+    monkeypatch.setattr(workers.gc, "get_objects", lambda *, generation: [generation] * objects)
+    monkeypatch.setattr(workers.gc, "freeze", lambda: frozen.append(True))
     for _ in range(10):
-        worker_memory.spare_memory()
+        workers.spare_memory()
     assert len(frozen) == times

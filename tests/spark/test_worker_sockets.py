@@ -10,11 +10,10 @@ from pyspark import cloudpickle
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
-from beamish.spark.operator.processor import ShardProcessor, Wakes
-from beamish.spark.operator.watermark_sources import FromQuery
-from beamish.spark.runtime.worker_sockets import AcknowledgedFunction, acknowledge
-from beamish.spark.sources.heartbeats import HeartbeatReader
-from beamish.spark.sources.script import ScriptReader
+from beamish.spark.operator.heartbeats import HeartbeatReader
+from beamish.spark.operator.processor import FromQuery, ShardProcessor, WakePolicy
+from beamish.spark.runtime.workers import AcknowledgedFunction, acknowledge
+from beamish.spark.scripted import ScriptReader
 from beamish.triggers import AfterProcessingTime, AfterWatermark
 
 linux = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has the option")
@@ -27,7 +26,7 @@ def same(batches):
 FUNCTION = AcknowledgedFunction(same)
 OBJECTS = [
     FUNCTION,
-    ShardProcessor(None, FromQuery((True,)), Wakes.WHEN_DUE),
+    ShardProcessor(None, FromQuery((True,)), WakePolicy.WHEN_DUE),
     HeartbeatReader(),
     ScriptReader(pa.table({}), 1),
 ]
@@ -82,8 +81,8 @@ def test_connections_are_left_open_and_other_files_are_left_alone(tmp_path):
 
 
 def test_systems_without_the_socket_option_are_skipped(monkeypatch):
-    monkeypatch.setattr("beamish.spark.runtime.worker_sockets._ACKNOWLEDGE", None)
-    monkeypatch.setattr("beamish.spark.runtime.worker_sockets._acknowledge", pytest.fail)
+    monkeypatch.setattr("beamish.spark.runtime.workers._ACKNOWLEDGE", None)
+    monkeypatch.setattr("beamish.spark.runtime.workers._acknowledge", pytest.fail)
     assert pickle.loads(pickle.dumps(FUNCTION))([1]).__next__() == 1
 
 

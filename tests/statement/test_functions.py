@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import beamish as bm
-from beamish.statement.evaluation import evaluate
+from beamish.statement.running import evaluate
 from tests.statement.cases import COLUMNS, expression
 from tests.statement.literals import LITERALS
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.durations import LONGEST_US, Duration
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant
-from beamish.script.events import Bundle, ClockTo, Event, Step, WatermarkTo
+from beamish.script import Bundle, ClockTo, Event, Step, WatermarkTo
 from beamish.testing import TestStream
 
 

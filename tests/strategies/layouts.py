@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.contract.operator import Cadence, Operator
-from beamish.kinds.suppress import newest_shard
-from beamish.kinds.suppress.newest_shard import NewestShard
+from beamish.kinds.suppress import shard as newest_shard
 from beamish.kinds.suppress.operator import SuppressOperator
-from beamish.kinds.suppress.shard import SuppressShard
+from beamish.kinds.suppress.shard import NewestShard, SuppressShard
 from beamish.kinds.versions.table import TablePolicy
 from beamish.local import Variation, run
 from beamish.pane import Pane
-from beamish.script.events import Event, as_step
+from beamish.script import Event, as_step
 from beamish.tables.segment_policy import SegmentPolicy
-from beamish.tables.spans import SpanPolicy
+from beamish.tables.timed_records import SpanPolicy
 from beamish.testing import TestStream
 from tests.declared_options import stages
 from tests.upgrades.carried import carried

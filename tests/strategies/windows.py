@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.flow import Flow
-from beamish.kinds.window.check_row_windows import _miss_all
+from beamish.kinds.window.checks import _miss_all
 from tests.own.windows import OfABlock, OwnGap, UntilMinute
 
 few_seconds = st.one_of(st.integers(1, 12), st.sampled_from([0.5, 2.5, 7.5]))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.contract.store import DictStore
-from beamish.tables.sealed import SealedStore, is_sealed, new_word, seal, unseal
+from beamish.contract.stored import DictStore
+from beamish.tables.entries import SealedStore, is_sealed, new_word, seal, unseal
 
 values = st.binary(max_size=200)
 

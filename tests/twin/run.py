@@ -14,8 +14,8 @@ import attrs
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
 from beamish.flow import Flow, Panes
-from beamish.kernels.reserved import has_no_event_time
-from beamish.script.events import Event, Step, as_step
+from beamish.kernels.column_names import has_no_event_time
+from beamish.script import Event, Step, as_step
 from beamish.source import Source
 from beamish.windows.option import END_OF_TIME_US
 from tests.declared_options import said, takes_back

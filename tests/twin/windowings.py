@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import beamish as bm
 from beamish import Pane
-from beamish.script.events import Event
+from beamish.script import Event
 from tests.declared_options import evolve, said
 from tests.twin.run import run
 

@@ -11,17 +11,14 @@ import attrs
 import pyarrow as pa
 
 import beamish as bm
-from beamish.at_rest.rescale import check_carries_over, put_together, split
+from beamish.at_rest import check_carries_over, put_together, split
 from beamish.checkpoint.comparison import Change, StoredStage, changes_of
 from beamish.contract.operator import Operator
-from beamish.contract.store import ABOUT, DictStore
-from beamish.description import descriptions
-from beamish.flow import BoundFlow
+from beamish.contract.stored import ABOUT, DictStore
+from beamish.flow import BoundFlow, descriptions
 from beamish.local import Variation, _Node
 from beamish.pane import Pane
-from beamish.script.events import as_step
-from beamish.script.panes import panes_from_table
-from beamish.script.tables import ScriptRows, script_rows
+from beamish.script import ScriptRows, as_step, panes_from_table, script_rows
 from beamish.spark.compile.stream import needs_ticks
 from beamish.testing import TestStream
 

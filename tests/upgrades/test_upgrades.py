@@ -6,9 +6,9 @@ import pytest
 
 import beamish as bm
 from beamish.checkpoint.comparison import StoredStage, changes_of
-from beamish.contract.store import DictStore
-from beamish.description import descriptions
-from beamish.script.tables import script_rows
+from beamish.contract.stored import DictStore
+from beamish.flow import descriptions
+from beamish.script import script_rows
 from tests.upgrades import carried as carrying
 from tests.upgrades.carried import carried, differences_after, in_two_runs, line
 from tests.upgrades.rows import PLAIN, ROWS

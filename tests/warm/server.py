@@ -30,8 +30,8 @@ IMPORTED = [
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "beamish.spark.operator.processor",
-    "beamish.spark.sources.heartbeats",
-    "beamish.spark.sources.script",
+    "beamish.spark.operator.heartbeats",
+    "beamish.spark.scripted",
 ]
 RUN = [
     "pyspark.daemon",

@@ -11,11 +11,10 @@ from typing import Any, cast
 import pytest
 
 import beamish as bm
-from beamish.contract.counts import SKIPPED
+from beamish import watching as module
+from beamish.contract.drops import SKIPPED
 from beamish.errors import OptionError
-from beamish.watching import progress as module
-from beamish.watching.prometheus import PrometheusMetrics
-from beamish.watching.totals import BatchCounts, Totals
+from beamish.watching import BatchCounts, PrometheusMetrics, Totals
 
 
 def batch(number, rows, counts, *shards, watermark="2024-05-01T10:00:00.000Z"):

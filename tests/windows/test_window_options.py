@@ -4,7 +4,7 @@ import pytest
 
 import beamish as bm
 from beamish.windows import Windowings
-from beamish.windows.inherited import InheritedWindows
+from beamish.windows.time_windows import InheritedWindows
 from tests.own.windows import OwnGap, PlainWindows, UntilMinute
 
 ALL = "one, all of time; it never ends while the stream runs"

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from beamish.instants import instant_us
 from beamish.local import Variation, _Leaf, _Node
-from beamish.script.events import Step
-from beamish.script.tables import script_rows
+from beamish.script import Step, script_rows
 from beamish.source import Source
 from beamish.spark.compile.stream import needs_reports, needs_ticks
 from beamish.testing import TestStream

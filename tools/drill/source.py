@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
+from beamish.spark.operator.heartbeats import SupportsTriggerAvailableNow
 from tools.drill.halting import halt
 
 SCHEMA = "ts timestamp, k string, x int, t string, side string"

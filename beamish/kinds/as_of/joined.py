@@ -1,4 +1,4 @@
-"""Joined rows as updates."""
+"""Rows with the version that they meet, as updates; and what changes of the table correct."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.pane_columns import (
-    EARLY,
-    PANE_KIND,
-    make_block,
-    timestamp_column,
-)
-from beamish.contract.updates import Updates
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.updates import EARLY, LATE, PANE_KIND, RETRACTION_KIND, Updates, make_block, timestamp_column
+from beamish.instants import LATEST_US
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.order import ranks, sort_order
 from beamish.kinds.as_of.left_rows import LeftRows
 from beamish.kinds.as_of.plan import TABLE, AsOfPlan
-from beamish.kinds.versions.changes import Changes
+from beamish.kinds.versions.folding import Changes, Folded
+from beamish.kinds.versions.plan import null_key
+from beamish.kinds.versions.table import codes_of_both, find_at
+from beamish.tables.timed_records import TimedRecords
 
 
 @attrs.frozen(eq=False)
@@ -101,3 +99,94 @@ def match_column(plan: AsOfPlan, matches: Matches) -> pa.Array:
     from_us = changes["version_us"][at] if len(changes) else np.zeros(len(at), np.int64)
     columns.append(timestamp_column(from_us, nothing))
     return pa.StructArray.from_arrays(columns, fields=list(plan.match_type), mask=pa.array(nothing))
+
+
+def read_us(plan: AsOfPlan, rows: LeftRows) -> Ints:
+    """The times at which the table is read for rows, microseconds."""
+    return rows["time_us"] if plan.options.allow_exact_matches else rows["time_us"] - 1
+
+
+def met(plan: AsOfPlan, rows: LeftRows, changes: Changes, at: Ints) -> Matches:
+    """The matches of rows.
+
+    Args:
+        plan: the join's.
+        rows: n rows.
+        changes: of the table.
+        at: int64, n: the index of the change that was valid at the time each row reads; -1: none.
+    """
+    fits = (at >= 0) & ~null_key(rows.cells)
+    of = at[fits]
+    meets = ~changes["deletes"][of]
+    if plan.table.tolerance_us is not None:
+        meets &= rows["time_us"][fits] - changes["version_us"][of] <= plan.table.tolerance_us
+    found = np.full(len(at), -1, dtype=np.int64)
+    found[fits] = np.where(meets, of, -1)
+    return Matches(changes, found)
+
+
+def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_below_us: int) -> list[Joined]:
+    """Correct emitted rows.
+
+    Args:
+        plan: the join's.
+        kept: emitted rows that may be corrected.
+        folded: the result of folding changes into the table.
+        due_below_us: rows at times below this are due.
+
+    Returns:
+        the retractions, and the corrected rows.
+    """
+    both, old = folded.both, folded.old
+    since_us = folded.by_key[old:].least(both["from_us"][old:])
+    at = kept.between(int(both["from_us"][old:].min()), LATEST_US)
+    if not len(at):
+        return []
+    rows = kept.records.take(at)
+    # Their keys by their numbers in the table; unchanged keys are left out.
+    known, of = codes_of_both(both.keys, rows.keys, len(both), len(rows))
+    code_of = np.full(known.count, -1, dtype=np.int64)
+    code_of[known.of] = folded.by_key.of
+    code = code_of[of.of]
+    concerned = np.flatnonzero((code >= 0) & (read_us(plan, rows) >= since_us[code]))
+    at, rows, code = at[concerned], rows.take(concerned), code[concerned]
+    if not len(at):
+        return []
+    time_us = read_us(plan, rows)
+    before = both.take(np.flatnonzero(both["counts"][:old]))
+    codes_before = folded.by_key.of[:old][both["counts"][:old]]
+    then = met(plan, rows, before, find_at(codes_before, before["from_us"], before["to_us"], code, time_us))
+    counting = folded.changes["counts"]
+    changes = folded.changes.take(counting)
+    codes_now = folded.by_key.of[folded.kept][counting]
+    now = met(plan, rows, changes, find_at(codes_now, changes["from_us"], changes["to_us"], code, time_us))
+    values_then = folded.value[:old][both["counts"][:old]]
+    differs = _differs(then, now, values_then, folded.value[folded.kept][counting])
+    other = rows.by_panes(np.flatnonzero(differs))
+    at, rows, then, now = at[other], rows.take(other), then.take(other), now.take(other)
+    taken, number = np.flatnonzero(rows["shown"]), np.arange(len(rows))
+    never_last = np.zeros(len(rows), dtype=bool)
+    back = Joined(RETRACTION_KIND, rows.take(taken), then.take(taken), never_last[taken], number[taken])
+    shows = (now.at >= 0) | (plan.options.how == "left")
+    is_due = (rows["time_us"] < due_below_us) | (rows["timing"] != EARLY)  # a longer grace does not un-emit rows
+    timing = np.where(shows, np.where(is_due, LATE, EARLY), rows["timing"]).astype(np.int8)
+    rows = rows.with_columns(
+        panes=rows["panes"] + shows,
+        later_panes=rows["later_panes"] + (shows & is_due),
+        timing=timing,
+        shown=shows,
+    )
+    kept.remove(at)
+    kept.add(rows)
+    return [back, Joined(PANE_KIND, rows.take(shows), now.take(shows), never_last[shows], number[shows])]
+
+
+def _differs(then: Matches, now: Matches, values_then: Ints, values_now: Ints) -> Flags:
+    """Whether the match of rows changed: bool, one per row."""
+    some_then, some_now = then.at >= 0, now.at >= 0
+    differs: Flags = some_then != some_now
+    both = some_then & some_now
+    one, other = then.at[both], now.at[both]
+    moved = then.changes["version_us"][one] != now.changes["version_us"][other]
+    differs[both] = moved | (values_then[one] != values_now[other])
+    return differs

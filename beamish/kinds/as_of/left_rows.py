@@ -1,4 +1,4 @@
-"""Left rows in memory: those that wait until they are due, and emitted ones that may be corrected.
+"""The left rows of an as-of join that a shard keeps: those that wait until they are due, and those that may be corrected; and their removal.
 
 columns (one entry per row; ``_us``: int64, microseconds since the epoch):
     time_us             its time
@@ -21,19 +21,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.pane_columns import EARLY
-from beamish.contract.sharding import times_of, to_shards
-from beamish.contract.signs import signs_of
+from beamish.contract.inputs import signs_of
+from beamish.contract.keys import times_of, to_shards
+from beamish.contract.updates import EARLY
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Ints
-from beamish.kernels.buffers import cast
-from beamish.kernels.comparable import value_keys
-from beamish.kernels.order import Key
+from beamish.kernels.buffers import Flags, Ints, cast
+from beamish.kernels.groups import Groups
+from beamish.kernels.order import Key, ranks, value_keys
 from beamish.kinds.as_of.plan import LEFT, AsOfPlan
-from beamish.kinds.versions.packing import key_column
-from beamish.tables.segmented_records import RecordTable
-from beamish.tables.spans import SpanPolicy
-from beamish.tables.timed_records import Timed, TimedRecords, timed_table
+from beamish.kinds.versions.plan import key_column
+from beamish.tables.records import RecordTable
+from beamish.tables.timed_records import SpanPolicy, Timed, TimedRecords, timed_table
 
 WAITING, KEPT = "waiting", "kept"
 """Prefixes of the entries of waiting rows, and of emitted rows that may be corrected."""
@@ -115,3 +113,65 @@ def left_rows(plan: AsOfPlan, rows: pa.Table, at: Ints) -> LeftRows:
         columns |= {name: rows[name].to_numpy() for name in ("start_us", "end_us")}
         columns["windowless"] = np.zeros(len(at), dtype=bool)
     return LeftRows.new(rows.select(cells_schema(plan).names).combine_chunks(), **columns)
+
+
+def net(rows: LeftRows, takes_back: Flags) -> tuple[Ints, Ints]:
+    """Cancel rows of a bundle with the retractions of equal ones.
+
+    Args:
+        rows: n rows.
+        takes_back: bool, n.
+
+    Returns:
+        the indices of the remaining rows, and of retractions of earlier rows.
+    """
+    equal = _equal(rows)
+    struck = np.minimum(equal[~takes_back].sizes(), equal[takes_back].sizes())
+    return _beyond(equal, np.flatnonzero(~takes_back), struck), _beyond(equal, np.flatnonzero(takes_back), struck)
+
+
+def taken_back(
+    removes: LeftRows, waiting: TimedRecords[LeftRows], kept: TimedRecords[LeftRows]
+) -> tuple[LeftRows, Ints]:
+    """Find the retracted rows; waiting ones are removed.
+
+    Args:
+        removes: the retractions.
+        waiting, kept: where to find them. Among equal rows a waiting one is removed first, then the one with the fewest panes.
+
+    Returns:
+        the emitted ones, and their indices in ``kept``.
+    """
+    none = np.empty(0, np.int64)
+    if not len(removes):
+        return removes, none
+    least, greatest = int(removes["time_us"].min()), int(removes["time_us"].max())
+    waits, keeps = waiting.between(least, greatest), kept.between(least, greatest)
+    keeps = kept.records.by_panes(keeps)
+    there = LeftRows.concat([waiting.records.take(waits), kept.records.take(keeps), removes])
+    equal = _equal(there)
+    count = len(waits) + len(keeps)
+    found = np.arange(count)[_places(equal[:count]) < equal[count:].sizes()[equal.of[:count]]]
+    waiting.remove(waits[found[found < len(waits)]])
+    gone = keeps[found[found >= len(waits)] - len(waits)]
+    return kept.records.take(gone), gone
+
+
+def _equal(rows: LeftRows) -> Groups:
+    """Groups of equal rows."""
+    rank = ranks(rows.order())
+    return Groups(rank, int(rank.max(initial=-1)) + 1)
+
+
+def _places(groups: Groups) -> Ints:
+    """Position of each entry within its group."""
+    order = np.argsort(groups.of, kind="stable")
+    places = np.empty(len(order), np.int64)
+    places[order] = Groups(groups.of[order], groups.count).positions()
+    return places
+
+
+def _beyond(groups: Groups, at: Ints, struck: Ints) -> Ints:
+    """The entries left after dropping the first n of each group."""
+    own = groups[at]
+    return at[_places(own) >= struck[own.of]]

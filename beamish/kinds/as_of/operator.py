@@ -1,25 +1,189 @@
-"""An as-of join bound to its data."""
+"""An as-of join bound to its data, and its shards: the table, the rows that wait, the rows that may be corrected.
+
+A shard of an as-of join: the table, waiting rows, and emitted rows that may be corrected.
+
+A step: input from stages, at the old watermark; the watermark moves, rows that it passes are joined and emitted, and unreachable
+state is dropped; input from sources. Each input begins with the table's changes (docs/rules/tables.md#as-of-joins-steps).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from beamish.contract.conditions import columns_of_where, wanted
-from beamish.contract.kept import KeyedTable, Note
+from beamish.contract.drops import EXPIRED, TAKEN, Drops, why_dropped
+from beamish.contract.inputs import columns_of_where, sign_column, wanted
+from beamish.contract.keys import from_shards
 from beamish.contract.operator import Native, Operator, Shard
-from beamish.contract.signs import sign_column
-from beamish.contract.store import Store
-from beamish.kinds.as_of.left_rows import KEPT, WAITING, left_table, pack_left
-from beamish.kinds.as_of.plan import LEFT, AsOfPlan
-from beamish.kinds.as_of.shard import AsOfShard
-from beamish.kinds.versions.note import ENTRY, read_note
-from beamish.kinds.versions.packing import pack_changes
-from beamish.kinds.versions.table import TablePolicy, versions_table
+from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.updates import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND, Updates
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.buffers import Flags, Ints
+from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_updates, met, read_us
+from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table, net, pack_left, taken_back
+from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
+from beamish.kinds.versions.plan import pack_changes, time_us_of
+from beamish.kinds.versions.table import LATEST, TablePolicy, horizon_us, versions_table
+from beamish.kinds.versions.table_shard import ENTRY, TableShard, arrive, read_note
 from beamish.tables.notes import entry_note
+from beamish.watermarks import NO_WATERMARK_US
+
+
+class AsOfShard(TableShard):
+    """Some of the keys of an as-of join (see ``contract/operator.py``)."""
+
+    def __init__(self, operator: Operator, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
+        super().__init__(operator, plan.table, store, policy, inputs=len(plan.counted))
+        self._plan = plan
+        self._waiting = left_table(plan, WAITING, policy.spans).open(store)
+        self._kept = left_table(plan, KEPT, policy.spans).open(store)
+        self._grace_us, self._lateness_us = plan.options.grace.us, plan.table.options.allowed_lateness.us
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = super().watermark_us
+        return watermark_us if watermark_us in (None, END_OF_TIME_US) else horizon_us(watermark_us, self._grace_us)
+
+    @property
+    def next_due_us(self) -> int | None:
+        first, forgotten = self._waiting.first_us, self._kept.first_segment_us
+        due = [] if first is None else [first + self._grace_us + 1]
+        due += [] if forgotten is None else [forgotten + self._lateness_us + 1]
+        due += [] if self._table.next_due_us is None else [self._table.next_due_us]
+        return min(due, default=None)
+
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        plan, clocks = self._plan, self.clocks
+        before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
+        self._drops, self._out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
+        arrived = from_shards(payloads)
+        of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
+        self._take(of_stages, before_us)
+        self._let_go(clocks.watermark_us)
+        self._take({number: rows for number, rows in arrived.items() if number not in of_stages}, clocks.watermark_us)
+        return [*self._drops.updates, *self._out]
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        self._waiting.save()
+        self._kept.save(horizon_us(self.clocks.watermark_us, self._lateness_us))
+        super().save(held)
+
+    def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
+        """Process input at a watermark: the table's changes, then the left rows."""
+        if TABLE in arrived:
+            self._take_changes(arrived[TABLE], watermark_us)
+        if LEFT in arrived:
+            self._take_rows(arrived[LEFT], watermark_us)
+
+    def _take_changes(self, changes: pa.Table, watermark_us: int) -> None:
+        plan, retracts = self._plan, self._plan.options.retracts
+        keys = {
+            name: changes[f"key.{key}"].combine_chunks()
+            for name, key in zip(plan.left.keys, plan.table.key_schema.names, strict=True)
+        }
+        due_below_us = horizon_us(watermark_us, self._grace_us)
+        folded = arrive(
+            self._table,
+            self._note,
+            changes,
+            watermark_us,
+            drops=self._drops,
+            keys=keys,
+            joined_below_us=None if retracts else due_below_us,
+            row_of=str(plan.takes[TABLE].name),
+        )
+        if folded is not None and retracts:
+            self._out.extend(joined_updates(plan, corrected(plan, self._kept, folded, due_below_us)))
+
+    def _let_go(self, watermark_us: int) -> None:
+        """Emit rows that the watermark has passed, and drop old state."""
+        due_below_us = horizon_us(watermark_us, self._grace_us)
+        rows = self._waiting.take_until(max(due_below_us - 1, NO_WATERMARK_US))
+        if len(rows):
+            self._come_out(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
+        self._table.forget(watermark_us)
+        self._kept.forget(horizon_us(watermark_us, self._lateness_us))
+
+    def _take_rows(self, arrived: pa.Table, watermark_us: int) -> None:
+        """Process new rows: late ones are joined at once, the others wait, or are emitted early."""
+        plan, time_us = self._plan, time_us_of(arrived)
+        takes_back = np.zeros(len(time_us), dtype=bool)
+        if plan.left.retracts:
+            takes_back = arrived["sign"].to_numpy() < 0
+        why = why_dropped(arrived["time_us"], None, NO_WATERMARK_US)
+        why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._lateness_us))] = EXPIRED
+        at = np.flatnonzero(why == TAKEN)
+        if takes_back.any():
+            at = self._take_back(arrived, at, takes_back[at])
+        rows, due_below_us = left_rows(plan, arrived, at), horizon_us(watermark_us, self._grace_us)
+        due = rows["time_us"] < due_below_us
+        now = np.flatnonzero(due | plan.options.early)
+        self._waiting.add(rows.take(np.flatnonzero(~(due | plan.options.early))))
+        own, is_due = rows.take(now), due[now]
+        matches, past = self._match_now(own, is_due, watermark_us)
+        lost = past & (matches.at < 0)
+        why[at[now[lost]]] = EXPIRED
+        self._drop_rows(arrived, why, time_us, watermark_us)
+        timing = np.where(is_due, LATE, EARLY).astype(np.int8)
+        self._come_out(own.take(~lost), matches.take(~lost), timing[~lost], watermark_us)
+
+    def _take_back(self, arrived: pa.Table, at: Ints, takes_back: Flags) -> Ints:
+        """Apply retractions of left rows, of this bundle or earlier ones; returns the remaining rows of the bundle."""
+        plan = self._plan
+        rows = left_rows(plan, arrived, at)
+        adds, removes = net(rows, takes_back)
+        live, gone = taken_back(rows.take(removes), self._waiting, self._kept)
+        self._kept.remove(gone)
+        shown = live.take(live["shown"])
+        never_last, of = np.zeros(len(shown), dtype=bool), np.arange(len(shown))
+        self._out.extend(joined_updates(plan, [Joined(RETRACTION_KIND, shown, self._match(shown), never_last, of)]))
+        return at[adds]
+
+    def _drop_rows(self, arrived: pa.Table, why: Ints, time_us: Ints, watermark_us: int) -> None:
+        keys = {name: arrived[f"left.{name}"].combine_chunks() for name in self._plan.left.keys}
+        rows = arrived["row"].combine_chunks() if self._drops.lists else None
+        self._drops.add(why, time_us, watermark_us, keys, rows, row_of=str(self._plan.left.name))
+
+    def _come_out(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
+        """Emit rows for the first time; with retractions they are stored while they may be corrected."""
+        plan = self._plan
+        past = rows["time_us"] < horizon_us(watermark_us, self._lateness_us)
+        shows = (matches.at >= 0) | (plan.options.how == "left")
+        rows = rows.with_columns(
+            panes=shows.astype(np.int64),
+            later_panes=(shows & (timing != EARLY)).astype(np.int64),
+            timing=timing,
+            shown=shows,
+        )
+        is_last = past if plan.options.retracts else np.ones(len(rows), dtype=bool)
+        of = np.arange(int(shows.sum()))
+        shown = Joined(PANE_KIND, rows.take(shows), matches.take(shows), is_last[shows], of)
+        self._out.extend(joined_updates(plan, [shown]))
+        if plan.options.retracts:
+            self._kept.add(rows.take(~past))
+
+    def _match(self, rows: LeftRows) -> Matches:
+        """The matches of rows whose times are within exact reads."""
+        return met(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
+
+    def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
+        """The matches of rows, and which due rows read too far back: there only a key's latest version is known."""
+        time_us = read_us(self._plan, rows)
+        past = is_due & (time_us < horizon_us(watermark_us, self._plan.table.options.history.us))
+        changes, at = self._table.find(rows.keys, np.where(past, LATEST, time_us))
+        far = np.flatnonzero(past & (at >= 0))
+        had_begun = changes["version_us"][at[far]] <= time_us[far]
+        is_known = self._table.expires_us(changes)[at[far]] >= watermark_us
+        at[far] = np.where(had_begun & is_known, at[far], -1)
+        return met(self._plan, rows, changes, at), past
 
 
 @attrs.define(slots=False, eq=False)

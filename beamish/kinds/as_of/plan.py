@@ -9,10 +9,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.contract.columns import find_column
-from beamish.contract.conditions import check_where, where_identity
+from beamish.contract.inputs import check_where, find_column, where_identity
 from beamish.contract.relation import PANE_COLUMNS, Relation
-from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
+from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.errors import ColumnError
 from beamish.kinds.versions.options import VALID_FROM, AsOfOptions, VersionsOptions
 from beamish.kinds.versions.plan import TablePlan, check_names, make_table_plan
@@ -118,11 +117,7 @@ def make_as_of_plan(
     shards: int,
     is_final: bool,
 ) -> AsOfPlan:
-    """Bind an as-of join to rows and changes.
-
-    Raises:
-        ColumnError: a column is missing, of the wrong type, or has a name that the output uses.
-    """
+    """Bind an as-of join to rows and changes (ColumnError: a column is missing, of the wrong type, or has a name that the output uses)."""
     left, changes = takes
     check_where(left, left.where)
     changes = attrs.evolve(changes, schema=_key_types(left, changes))

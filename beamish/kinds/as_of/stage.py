@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 
 from beamish.contract.at_rest import AtRest, Keeps
-from beamish.contract.conditions import describe_where
+from beamish.contract.inputs import describe_where
 from beamish.contract.operator import Operator
-from beamish.contract.relation import PANE_COLUMNS, Follows, Relation
+from beamish.contract.relation import PANE_COLUMNS, Relation, SlotSemantics
 from beamish.contract.stage import Stage, elsewhere
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.kinds.as_of.operator import AsOfOperator
@@ -113,7 +113,7 @@ class AsOfStage(Stage):
         watermarks = left.watermarks
         if self.options.wait_for is WaitFor.BOTH_INPUTS:
             watermarks += changes.watermarks
-        follows = Follows.RETRACTING if self.options.retracts else Follows.ONCE
+        follows = SlotSemantics.RETRACTING if self.options.retracts else SlotSemantics.ONCE
         return Relation(
             left.keys,
             window=left.window,

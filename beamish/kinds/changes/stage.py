@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 
 from beamish.contract.operator import Operator
-from beamish.contract.relation import Follows, Relation
+from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
 from beamish.durations import LONGEST_US, Duration
 from beamish.errors import PipelineError
-from beamish.kernels.reserved import is_reserved
+from beamish.kernels.column_names import is_reserved
 from beamish.kinds.changes.operator import ChangesOperator
 from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.plan import make_plan
@@ -75,7 +75,7 @@ class ChangesStage(Stage):
     def gives(self, takes: Sequence[Relation]) -> Relation:
         keys, watermarks = takes[0].keys, takes[0].watermarks
         return Relation(
-            keys, retracts=True, watermarks=watermarks, is_changelog=True, slot=keys, follows=Follows.SETTING
+            keys, retracts=True, watermarks=watermarks, is_changelog=True, slot=keys, follows=SlotSemantics.SETTING
         )
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:

@@ -1,22 +1,87 @@
-"""The operator of deduplication without windows."""
+"""The operator of a stage that gives each row once: its packing and its shards.
+
+A shard of a deduplication stage.
+
+Its state is the stored ids (remembered.py), and one entry, ``duplicates``: JSON with the clocks and the number of
+dropped rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from beamish.contract.kept import KeyedTable, Note
+from beamish.contract.drops import DUPLICATE, OUT_OF_RETENTION, TAKEN, Counts, Drops, structs, why_dropped
+from beamish.contract.keys import from_shards, times_of, to_shards
 from beamish.contract.operator import Operator, Shard
-from beamish.contract.sharding import times_of, to_shards
-from beamish.contract.store import Store
+from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.updates import Updates
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
-from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, RememberedIds, ids_of, ids_table
-from beamish.kinds.deduplicate.shard import DuplicatesShard
-from beamish.tables.spans import SpanPolicy
+from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, RememberedIds, first_come, ids_of, ids_table
+from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.timed_records import SpanPolicy
+from beamish.watermarks import NO_WATERMARK_US
+
+
+class DuplicatesShard(NotedShard):
+    """Some of the ids of such a stage (see ``contract/operator.py``)."""
+
+    ENTRY, HOLDS = kind_entry("duplicates", "a stage of deduplication without windows"), "ids"
+
+    def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
+        super().__init__(operator, store, plan.options.call)
+        self._plan, self._remembered = plan, remembered
+        self._counts = Counts(0)
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self._remembered.next_due_us
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        takes = self._plan.takes
+        before_us, _ = self.clocks.step([takes.policy], sources_us, clock_us)
+        self._counts = Counts(0)
+        judged_us = before_us if takes.is_panes else self.clocks.watermark_us
+        return self._take(from_shards(payloads)[0], judged_us) if payloads else []
+
+    def _take(self, rows: pa.Table, watermark_us: int) -> list[Updates]:
+        """The dropped rows, if they are listed, and the emitted ones."""
+        plan = self._plan
+        why = why_dropped(rows[EVENT_TIME], None, NO_WATERMARK_US)
+        time_us = pc.fill_null(rows[EVENT_TIME], 0).to_numpy()
+        timed = np.flatnonzero(why == TAKEN)
+        why[timed[self._remembered.too_old(time_us[timed], watermark_us)]] = OUT_OF_RETENTION
+        at = np.flatnonzero(why == TAKEN)
+        at = at[first_come(at, [time_us], rows.select(plan.schema.names), plan.schema.names)]
+        own = rows.take(pa.array(at))
+        again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
+        why[at[again]] = DUPLICATE
+        drops = Drops(plan.gives.schema, self.dropped)
+        keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
+        drops.add(why, time_us, watermark_us, keys, structs(rows, plan.schema) if drops.lists else None)
+        late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
+        late_by_us = int((watermark_us - time_us[timed][late]).max()) if late.any() else None
+        self._counts = Counts(int((~again).sum()), late_by_us)
+        new = own.filter(pa.array(~again)).select(plan.value_schema.names)
+        return [*drops.updates, Updates.of_rows(new, time_us[at][~again])]
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        self._remembered.save(self.clocks.watermark_us)
+        super().save(held)
 
 
 @attrs.define(slots=False, eq=False)

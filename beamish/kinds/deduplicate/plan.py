@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.contract.columns import find_column, is_groupable
+from beamish.contract.inputs import find_column, is_groupable
 from beamish.contract.relation import PANE_COLUMNS, Relation
-from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
+from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.errors import ColumnError
 from beamish.kinds.deduplicate.option import Deduplication
 
@@ -72,11 +72,7 @@ class DuplicatesPlan:
 def make_duplicates_plan(
     options: Deduplication, takes: Relation, gives: Relation, shards: int, *, with_dropped: bool
 ) -> DuplicatesPlan:
-    """Bind a deduplication stage to its input.
-
-    Raises:
-        ColumnError: a column is missing, of the wrong type, or has a name that the output uses.
-    """
+    """Bind a deduplication stage to its input (ColumnError: a column is missing, of the wrong type, or has a name that the output uses)."""
     schema = takes.columns
     check_ids(schema, options)
     for name in takes.keys:
@@ -94,11 +90,7 @@ def make_duplicates_plan(
 
 
 def check_ids(schema: pa.Schema, deduplication: Deduplication) -> None:
-    """Check the types of the id columns.
-
-    Raises:
-        ColumnError: a column is missing, or its values cannot be compared.
-    """
+    """Check the types of the id columns (ColumnError: a column is missing, or its values cannot be compared)."""
     for name in deduplication.columns:
         type_ = find_column(schema, deduplication.call, name).type
         if not is_groupable(type_):

@@ -1,4 +1,4 @@
-"""The stored ids of a shard, in segments by expiry.
+"""The ids that a shard remembers, cut into segments by when they expire; and which of equal rows in a bundle comes first.
 
 A segment ``s<number>`` is paired with an entry ``h<number>``: the hashes of its ids only, in their order, 8 bytes each. A step
 reads all hashes, but whole ids only of segments that contain the hash of a new id.
@@ -10,7 +10,7 @@ cells: the columns of the id as ``id.<number>``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -18,17 +18,42 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.kept import KeyedTable, Layout
-from beamish.contract.store import Store
+from beamish.contract.stored import KeyedTable, Layout, Store
 from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.buffers import cast_table
+from beamish.kernels.buffers import Flags, Ints, cast_table, plain
 from beamish.kernels.codes import factorize_rows, hash_rows, normalise
-from beamish.tables.records import Records
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented_records import SegmentedRecords, record_table
-from beamish.tables.spans import SpanPolicy, Spans
+from beamish.kernels.order import Key, is_orderable, run_starts, sort_keys, sort_order
+from beamish.tables.records import Records, SegmentedRecords, record_table
+from beamish.tables.segments import SegmentStore
+from beamish.tables.timed_records import SpanPolicy, Spans
+
+
+def first_come(at: Ints, by: Sequence[Key], rows: pa.Table, read: Collection[str]) -> Ints:
+    """Order rows by keys, then by the columns that something reads, by name, then by the others: positions in ``at``.
+
+    Args:
+        at: int64, the rows to order.
+        by: sort keys of all ``rows``, such as the event time; most significant first.
+        rows: the columns; those of types without an order are skipped. They only break ties.
+        read: the names of the columns that affect the output.
+    """
+    own = [key[at] for key in by]
+    order = sort_order(own)
+    new = run_starts([key[order] for key in own])
+    tied = np.flatnonzero(~new | np.append(~new[1:], False))
+    if len(tied):
+        of = order[tied]
+        order = order.copy()
+        order[tied] = of[sort_order([*(key[of] for key in own), *_keys(rows.take(pa.array(at[of])), read)])]
+    return order
+
+
+def _keys(rows: pa.Table, read: Collection[str]) -> list[Key]:
+    names = sorted(name for name in rows.schema.names if is_orderable(rows.schema.field(name).type))
+    names.sort(key=lambda name: name not in read)
+    return [key for name in names for key in sort_keys(plain(rows[name].combine_chunks()))]
+
 
 NAME = "ids"
 """Prefix of the id entries in a shard's store."""

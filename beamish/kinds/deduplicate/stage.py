@@ -12,9 +12,8 @@ from beamish.contract.relation import Relation
 from beamish.contract.stage import Stage
 from beamish.errors import PipelineError
 from beamish.kinds.deduplicate.operator import DuplicatesOperator
-from beamish.kinds.deduplicate.option import FOREVER, Deduplication
+from beamish.kinds.deduplicate.option import FOREVER, Deduplication, check_deduplication, describe_deduplication
 from beamish.kinds.deduplicate.plan import make_duplicates_plan
-from beamish.kinds.deduplicate.words import check_deduplication, describe_deduplication
 
 
 @attrs.frozen

@@ -1,23 +1,107 @@
-"""The operator of a suppressed stage: it runs in the shards of the stage, after their step."""
+"""The operator of a suppressed stage: it runs in the shards of the stage, after their step; its declared state, and buffered updates as rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, Keeps
-from beamish.contract.kept import KeyedTable, Note
+from beamish.contract.clocks import Clocks
+from beamish.contract.held import HeldRows
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
-from beamish.contract.store import Store
+from beamish.contract.stored import KeyedTable, Note, Segments, Store, schema_texts
 from beamish.contract.updates import Updates
-from beamish.kinds.suppress.newest_shard import NewestShard
+from beamish.kernels.buffers import NO_VALUE, Ints
+from beamish.kinds.suppress.buffer import HeldTable, ends, entries, entry_name, held_store, layout_of
+from beamish.kinds.suppress.emission import Due, net_changes
 from beamish.kinds.suppress.option import Suppress
-from beamish.kinds.suppress.reading import SuppressedRows
-from beamish.kinds.suppress.shard import SuppressShard
-from beamish.kinds.suppress.tables import held_table
+from beamish.kinds.suppress.shard import RECENT, NewestShard, SuppressShard
+from beamish.kinds.suppress.slots import merge_slots
+from beamish.tables.segment_policy import DEFAULT_POLICY, segment_numbers
+from beamish.tables.segments import Segmented
+
+
+@attrs.frozen(eq=False)
+class SuppressedRows(HeldRows):
+    """The updates that a suppress holds.
+
+    Attributes:
+        suppress: what holds them.
+    """
+
+    suppress: Suppress
+
+    def needs(self, notes: Store) -> Iterable[str]:
+        return (entry_name(self.name, ""),)
+
+    def held(self, store: Store) -> tuple[pa.Table, Ints, Ints]:
+        held, clocks = self._slots(store)
+        # Each row has its slot's number in place of its pane's.
+        held["index"][:], held.taken["index"][:] = np.arange(len(held)), held.taken["owner"]
+        at = np.flatnonzero(~held["gone"])
+        rows = self.operator.panes([net_changes(held, self.operator, at, final=False)])
+        slot = rows["pane"].combine_chunks().field("index").to_numpy()
+        due_us = Due(self.suppress, self.operator, clocks).due_us(held)[slot]
+        return rows, held["since_clock_us" if self.suppress.until.by_clock else "since_us"][slot], due_us
+
+    def _slots(self, store: Store) -> tuple[HeldTable, Clocks]:
+        """All slots of a shard, and its clocks."""
+        entries = held_store(store, self.suppress.name)
+        held = HeldTable(self.operator.key_schema, self.operator.value_schema)
+        Segmented(entries, held).load(sorted(entries.index["segment"].tolist()))
+        if self.operator.keeps_newest:
+            merge_slots(held, self.operator, np.flatnonzero(held["segment"] != RECENT))
+        held["has_pane"][:] |= held["has_parts"]  # parts of merged windows wait for a pane
+        return held, self.operator.open(store).clocks
+
+
+def held_table(operator: Operator, suppress: Suppress) -> KeyedTable:
+    """Declare the slots of a suppress; they are partitioned like the stage's rows.
+
+    Args:
+        operator: the stage's.
+        suppress: the option.
+    """
+    keys = pa.schema([(f"key.{field.name}", field.type) for field in operator.key_schema])
+    own = operator.tables()
+    key = pa.schema([keys.field(name) for name in own[0].key.names]) if own else keys
+    return KeyedTable(layout_of(suppress.name), key, lambda store, parts: _restore(operator, suppress, store, parts))
+
+
+def _restore(operator: Operator, suppress: Suppress, store: Store, parts: Sequence[Segments]) -> None:
+    held = HeldTable(operator.key_schema, operator.value_schema)
+    for part in parts:
+        for number in part.index["segment"].tolist():
+            rows, companions = part.read(number), part.read_companions(number)
+            at = held.read(rows, np.full(rows.num_rows, number))
+            if companions is not None:
+                held.read_companions(companions, at)
+    if operator.keeps_newest:  # recent updates of a slot are stored apart from older ones
+        merge_slots(held, operator, np.flatnonzero(held["segment"] != RECENT))
+        held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
+    notes = [(note, about) for note in operator.notes() if (about := note.read(store)) is not None]
+    due = Due(suppress, operator, Clocks.of(notes[0][1]["clocks"]))
+    span_us = min(
+        (part.about["span_us"] for part in parts if "span_us" in part.about), default=DEFAULT_POLICY.shortest_us
+    )
+    into = held_store(store, suppress.name)
+    takes = schema_texts(operator.takes)
+    into.about = {**parts[0].about, "span_us": span_us, "takes": takes, "waits_for_pane": due.waits_for_pane}
+    held["touched"][:], held["segment"][:] = True, NO_VALUE
+    Segmented(into, held).write(lambda: _numbers(operator, held, span_us), entries(held, due.may_leave))
+    into.save()
+    for note, about in notes:
+        note.write(store, {**about, "held": {"name": suppress.name, "updates": into.rows}})
+
+
+def _numbers(operator: Operator, held: HeldTable, span_us: int) -> Ints:
+    if operator.keeps_newest:
+        return np.full(len(held), RECENT)
+    return segment_numbers(span_us, ends(held), held.keys, held["key_at"])
 
 
 @attrs.define(slots=False, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from beamish.costs import check_span
 from beamish.durations import Duration, DurationLike, not_negative, read_not_negative
 from beamish.errors import OptionError
-from beamish.kernels.arrays import Ints
+from beamish.kernels.buffers import Ints
 from beamish.modes import WhenFull
 
 _CLOCKS = ("event", "processing")

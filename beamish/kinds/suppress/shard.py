@@ -1,7 +1,15 @@
-"""A shard of a suppressed stage: the stage's step, then the buffer (docs/rules/suppress.md#suppress).
+"""Shards of a suppressed stage: the stage's step, then its updates into the buffer (docs/rules/suppress.md#suppress).
 
 Slots are segmented like windows in the window table: by the end of their window, or by a hash of their key. A step reads the
 segments of the slots that it touches, those with due slots, and, when the buffer is full, the oldest ones.
+
+A shard of suppressed changes: recent changes are stored apart from the rest, so that a step costs what it reads. A change does not
+determine the segment of its slot. So changes are applied to a segment of their own, the *recent* slots, which every step reads. When it
+reaches a share of the buffer, it is merged into the others: an existing slot keeps its segment and its since, new ones become new segments,
+oldest first. A segment with due slots is merged with the recent ones before these are emitted.
+
+A recent slot may also be in an older segment, with an earlier since; it is then due no earlier than there, except for
+out-of-order event times. So before a recent slot is emitted by event time, all recent ones are merged into the others.
 """
 
 from __future__ import annotations
@@ -13,24 +21,19 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.counts import Counts
-from beamish.contract.input_schemas import schema_texts
+from beamish.contract.drops import Counts
 from beamish.contract.operator import Operator, Shard
-from beamish.contract.pane_columns import DROPPED_KIND, MERGED_KIND
-from beamish.contract.store import Store
-from beamish.contract.updates import Updates
-from beamish.kernels.arrays import Ints
-from beamish.kinds.suppress.due import Due
-from beamish.kinds.suppress.held_store import ends, entries, held_store
-from beamish.kinds.suppress.held_table import HeldTable
-from beamish.kinds.suppress.leaving import in_order, net_changes
-from beamish.kinds.suppress.limits import evicted, full, is_full
-from beamish.kinds.suppress.option import Suppress, UntilWindowCloses
-from beamish.kinds.suppress.taking_up import take_up
+from beamish.contract.stored import Store, schema_texts
+from beamish.contract.updates import DROPPED_KIND, MERGED_KIND, Updates
+from beamish.kernels.buffers import Ints
+from beamish.kinds.suppress.buffer import HeldTable, ends, entries, held_store, write_slots
+from beamish.kinds.suppress.emission import Due, evicted, full, in_order, is_full, net_changes
+from beamish.kinds.suppress.option import Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.kinds.suppress.slots import merge_slots, take_newest, take_up
 from beamish.modes import WhenFull
 from beamish.tables.notes import check_held
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
-from beamish.tables.segmented import Segmented
+from beamish.tables.segments import Segmented
 
 
 class SuppressShard(Shard):
@@ -123,11 +126,7 @@ class SuppressShard(Shard):
         return updates
 
     def _evict(self, held: HeldTable) -> list[Updates]:
-        """Enforce the buffer limits.
-
-        Raises:
-            BufferFullError: it is full, and nothing may be emitted early.
-        """
+        """Enforce the buffer limits (BufferFullError: it is full, and nothing may be emitted early)."""
         buffer = self._suppress.buffer
         held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
         if buffer.policy is WhenFull.SPILL or not self._suppress.holds:
@@ -206,3 +205,86 @@ def _apart(parts: Iterable[Updates]) -> tuple[list[Updates], list[Updates]]:
         if not is_dropped.all():
             kept.append(attrs.evolve(part.where(~is_dropped), dropped=None))
     return dropped, kept
+
+
+RECENT = 0
+"""The segment number of the recent slots."""
+_SHARE, _FEWEST, _LARGEST, _SMALL = 8, 1_000, 10_000, 4
+"""Recent slots are merged when there are more than the minimum, and more than a share of all; maximum number of slots of a segment, and which part of that makes a small one."""
+
+
+class NewestShard(SuppressShard):
+    """A shard of suppressed changes (see ``contract/operator.py``)."""
+
+    def _hold(self, parts: Sequence[Updates]) -> HeldTable:
+        held = self._new_table()
+        self._read(held, [RECENT])
+        for updates in parts:
+            take_newest(held, self.operator, updates, self.clocks.clock_us)
+        return self._taken_in(held) if self._takes_in(held) else held
+
+    def _takes_in(self, held: HeldTable) -> bool:
+        """Whether recent slots are to be merged into the other segments."""
+        index, until, buffer = self._store.index, self._suppress.until, self._suppress.buffer
+        if buffer.policy is not WhenFull.SPILL:  # all are needed for the count
+            return True
+        if buffer.is_limited:
+            held.count_bytes(np.flatnonzero(held["touched"]))
+            if is_full(buffer, len(held), int(held["bytes"].sum())):
+                return True
+        others = index["segment"] != RECENT
+        if len(held) > max(_FEWEST, int(index["slots"][others].sum()) // _SHARE):
+            return True
+        by_event_time = isinstance(until, UntilTimeLimit) and not until.by_clock
+        return by_event_time and bool(others.any()) and bool(len(self._due.slots(held)))
+
+    def _taken_in(self, recent: HeldTable) -> HeldTable:
+        """Merge recent slots into the other segments, one by one; returns a table with nothing read.
+
+        Small segments are rewritten with the recent slots, so that there are few.
+        """
+        store, recents, most = self._store, self._stored, self._most
+        sizes = dict(zip(store.index["segment"].tolist(), store.index["slots"].tolist(), strict=True))
+        sizes.pop(RECENT, None)
+        for number, slots in sizes.items():
+            if slots * _SMALL < most and int((~recent["gone"]).sum()) + slots <= most:
+                known = len(recent)
+                recents.load([number])
+                merge_slots(recent, self.operator, np.arange(known, len(recent)))
+                store.remove(store.index["segment"] == number)
+                continue
+            held = self._new_table()
+            self._stored.load([number])
+            older, at = np.arange(len(held)), np.flatnonzero(~recent["gone"])
+            newer = recent.copy(at, held)
+            merge_slots(held, self.operator, older)
+            recent["gone"][at[held["gone"][newer]]] = True
+            if held["touched"][older].any():
+                held.count_bytes(older)
+                write_slots(store, number, held, older, self._due.may_leave)
+        new = np.flatnonzero(~recent["gone"])
+        new = new[np.argsort(self._due.due_us(recent)[new], kind="stable")]
+        recent.count_bytes(new)
+        next_ = int(store.index["segment"].max(initial=RECENT)) + 1
+        for place, part in enumerate(np.split(new, np.arange(most, len(new), most))):
+            write_slots(store, next_ + place, recent, part, self._due.may_leave)
+        store.remove(store.index["segment"] == RECENT)
+        return self._new_table()
+
+    @property
+    def _most(self) -> int:
+        """Maximum number of slots of a segment."""
+        most = self._suppress.buffer.max_records
+        return _LARGEST if most is None else max(1, min(most, _LARGEST))
+
+    def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
+        before = len(held)
+        super()._read(held, numbers)
+        older = np.arange(before, len(held))
+        older = older[held["segment"][older] != RECENT]
+        if len(older):
+            merge_slots(held, self.operator, older)
+
+    def _save(self, held: HeldTable) -> None:
+        self._stored.write(lambda: np.maximum(held["segment"], RECENT), entries(held, self._due.may_leave))
+        self._store.save()

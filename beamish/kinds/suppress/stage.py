@@ -12,13 +12,12 @@ from typing import Any
 import attrs
 
 from beamish.contract.at_rest import Keeps
-from beamish.contract.input_schemas import widest, with_schemas
 from beamish.contract.operator import Operator
-from beamish.contract.relation import Follows, Relation
+from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
-from beamish.contract.store import Store
+from beamish.contract.stored import Store, widest, with_schemas
 from beamish.errors import PipelineError, StateError
-from beamish.kinds.suppress.held_store import held_store
+from beamish.kinds.suppress.buffer import held_store
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.option import Buffer, Suppress, UntilWindowCloses
 from beamish.modes import WhenFull
@@ -83,7 +82,7 @@ class Suppressed(Stage):
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         gives, once = self._own.gives(takes), isinstance(self.suppress.until, UntilWindowCloses)
-        return attrs.evolve(gives, follows=Follows.ONCE if once else gives.follows)
+        return attrs.evolve(gives, follows=SlotSemantics.ONCE if once else gives.follows)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.of.asks(takes, number)
@@ -95,7 +94,7 @@ class Suppressed(Stage):
         inner = self._own.bind(takes, shards=shards)
         return SuppressOperator(inner, self.suppress, attrs.evolve(self.gives(takes), schema=inner.gives.schema))
 
-    # Stored state (reading.py)
+    # Stored state (operator.py)
 
     @property
     def core(self) -> Stage:

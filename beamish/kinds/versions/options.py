@@ -18,11 +18,7 @@ JOINS = ("inner", "left")
 
 
 def check_column(call: str, name: str, value: Any) -> str | None:
-    """The name of a column, or None.
-
-    Raises:
-        OptionError: not a name.
-    """
+    """The name of a column, or None (OptionError: not a name)."""
     if value is not None and (not isinstance(value, str) or not value):
         raise OptionError(f"{call}({name}={value!r}): must be the name of a column")
     return value
@@ -163,11 +159,7 @@ def read_as_of(
     wait_for: WaitFor,
     allow_exact_matches: bool,
 ) -> AsOfOptions:
-    """Read the arguments of ``bm.as_of_join``.
-
-    Raises:
-        OptionError: an argument is invalid.
-    """
+    """Read the arguments of ``bm.as_of_join`` (OptionError: an argument is invalid)."""
     if how not in JOINS:
         raise OptionError(f"as_of_join(how={how!r}): must be 'inner', or 'left' for rows without a match too")
     if not isinstance(wait_for, WaitFor):

@@ -12,20 +12,18 @@ import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, AtRest
 from beamish.contract.clocks import Clocks
-from beamish.contract.pane_columns import timestamp_column
-from beamish.contract.schemas import TIMESTAMP
-from beamish.contract.store import Store
+from beamish.contract.stored import Store
+from beamish.contract.updates import TIMESTAMP, timestamp_column
 from beamish.errors import OptionError, StateError
 from beamish.instants import END_OF_TIME_US, instant
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.order import run_starts, sort_order
-from beamish.kinds.versions.changes import Changes
-from beamish.kinds.versions.horizon import horizon_us
-from beamish.kinds.versions.note import ENTRY
+from beamish.kinds.versions.folding import Changes
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.kinds.versions.table import LAYOUT
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented_records import SegmentedRecords
+from beamish.kinds.versions.table import LAYOUT, horizon_us
+from beamish.kinds.versions.table_shard import ENTRY
+from beamish.tables.records import SegmentedRecords
+from beamish.tables.segments import SegmentStore
 from beamish.watermarks import NO_WATERMARK_US
 
 
@@ -88,11 +86,7 @@ class TableAtRest(AtRest):
 
     @classmethod
     def of(cls, notes: Sequence[Store], name: str | None) -> TableAtRest:
-        """The table with this name.
-
-        Raises:
-            StateError: there is no such table.
-        """
+        """The table with this name (StateError: there is no such table)."""
         tables = [StoredTable(store) for store in notes if store.get(ENTRY) is not None]
         if all(table.name != name for table in tables):
             raise StateError(f"versions({name!r}): there is no versioned table of this name")

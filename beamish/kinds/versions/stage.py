@@ -8,14 +8,14 @@ from typing import Any
 import attrs
 
 from beamish.contract.at_rest import AtRest, Keeps
-from beamish.contract.conditions import describe_where
+from beamish.contract.inputs import describe_where
 from beamish.contract.operator import Operator
-from beamish.contract.relation import PANE_COLUMNS, Follows, Relation
+from beamish.contract.relation import PANE_COLUMNS, Relation, SlotSemantics
 from beamish.contract.stage import Stage, elsewhere
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.durations import Duration
 from beamish.errors import PipelineError
-from beamish.kernels.reserved import is_reserved
+from beamish.kernels.column_names import is_reserved
 from beamish.kinds.versions.operator import VersionsOperator
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO, VersionsOptions
 from beamish.kinds.versions.plan import make_versions_plan
@@ -53,7 +53,7 @@ class VersionsStage(Stage):
         check_changes(takes[0], self.options)
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        keys, follows = takes[0].keys, Follows.ONCE if self.is_final else Follows.RETRACTING
+        keys, follows = takes[0].keys, SlotSemantics.ONCE if self.is_final else SlotSemantics.RETRACTING
         retracts, watermarks = not self.is_final, takes[0].watermarks
         return Relation(
             keys,
@@ -108,11 +108,7 @@ class VersionsStage(Stage):
 
 
 def check_changes(relation: Relation, options: VersionsOptions) -> None:
-    """Check that an input can be the changes of a table.
-
-    Raises:
-        PipelineError: it cannot.
-    """
+    """Check that an input can be the changes of a table (else PipelineError)."""
     call = f"versions({options.arguments})"
     if relation.is_changelog:
         raise PipelineError(

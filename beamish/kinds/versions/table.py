@@ -1,6 +1,6 @@
-"""A versioned table in one step of a shard: the loaded changes and their updates.
+"""A versioned table in one step of a shard: the changes that it has read, what becomes of them, and what they were at some time.
 
-Changes are stored in segments (``tables/segmented.py``): ended ones by the end of their interval, so that whole segments expire;
+Changes are stored in segments (``tables/segments.py``): ended ones by the end of their interval, so that whole segments expire;
 open ones by a hash of their key, some 16,000 to a segment. An in-order change reads its key's open segment, and writes it and the
 newest closed one.
 
@@ -18,22 +18,60 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.kept import KeyedTable, Layout
-from beamish.contract.store import Store
+from beamish.contract.stored import KeyedTable, Layout, Store
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import NO_VALUE, Flags, Ints
+from beamish.kernels.buffers import NO_VALUE, Flags, Ints
+from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
-from beamish.kinds.versions.changes import Changes, cells_schema, hash_keys
-from beamish.kinds.versions.folding import Folded, fold
-from beamish.kinds.versions.horizon import horizon_us
-from beamish.kinds.versions.lookup import codes_of_both, find_at
-from beamish.kinds.versions.packing import key_columns
-from beamish.kinds.versions.plan import TablePlan
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Runs
-from beamish.tables.segmented_records import Columns, SegmentedRecords, record_table
-from beamish.tables.spans import SpanPolicy, Spans
+from beamish.kinds.versions.folding import Changes, Folded, cells_schema, fold, hash_keys
+from beamish.kinds.versions.plan import TablePlan, key_columns
+from beamish.tables.records import Columns, SegmentedRecords, record_table
+from beamish.tables.segments import Runs, SegmentStore
+from beamish.tables.timed_records import SpanPolicy, Spans
 from beamish.triggers.trigger import NEVER_US
+from beamish.watermarks import NO_WATERMARK_US
+
+
+def horizon_us(watermark_us: int, span_us: int) -> int:
+    """The time below which the watermark has passed everything by a span, microseconds; before there is a watermark, nothing."""
+    return max(watermark_us - span_us, NO_WATERMARK_US)
+
+
+def codes_of_both(
+    keys: Sequence[pa.Array], others: Sequence[pa.Array], count: int, other_count: int
+) -> tuple[Groups, Groups]:
+    """Number the keys of two sets of rows: equal keys have equal numbers.
+
+    Args:
+        keys, others: key columns, of the same types.
+        count, other_count: numbers of rows.
+    """
+    both = [pa.chunked_array([one, other]).combine_chunks() for one, other in zip(keys, others, strict=True)]
+    groups = factorize_rows(both, count + other_count)
+    return groups[:count], groups[count:]
+
+
+def find_at(code: Ints, from_us: Ints, to_us: Ints, of: Ints, time_us: Ints) -> Ints:
+    """Find the interval of a key that contains a time.
+
+    Args:
+        code, from_us, to_us: int64, one per interval: its key, start and exclusive end; those of a key do not overlap.
+        of, time_us: int64, one per time: its key, and the time.
+
+    Returns:
+        int64, one per time: the interval; -1: none.
+    """
+    if not len(code):
+        return np.full(len(of), -1, dtype=np.int64)
+    times = np.unique(from_us)
+    place = code * (len(times) + 1) + np.searchsorted(times, from_us, side="left") + 1
+    order = np.argsort(place, kind="stable")
+    wanted = of * (len(times) + 1) + np.searchsorted(times, time_us, side="right")
+    at = np.searchsorted(place[order], wanted, side="right") - 1
+    found = order[np.maximum(at, 0)]
+    fits = (at >= 0) & (code[found] == of) & (from_us[found] <= time_us) & (time_us < to_us[found])
+    return np.where(fits, found, -1)
+
 
 NAME = "versions"
 LATEST = END_OF_TIME_US - 1

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from beamish.contract.drops import EXPIRED
-from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
+from beamish.kernels.buffers import NO_ENTRY, Flags, Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries, entries_of
-from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.lookup import find, load_targets
-from beamish.kinds.window.merging import find_merging, load_what_may_merge
+from beamish.kinds.window.merging import find, find_merging, load_targets, load_what_may_merge
 from beamish.kinds.window.part import Add, Assign
 from beamish.kinds.window.step import Step
+from beamish.kinds.window.window_table import naming_window
 from beamish.triggers.trigger import WindowIndices
 
 _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)

@@ -28,31 +28,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.contract.at_rest import EVER, Answer, Asked, Keeps, read_key
-from beamish.contract.pane_columns import TIMINGS, window_column
-from beamish.contract.schemas import TIMESTAMP
-from beamish.contract.sharding import shard_of
-from beamish.contract.store import Store
+from beamish.contract.keys import shard_of
+from beamish.contract.stored import Store
+from beamish.contract.updates import TIMESTAMP, TIMINGS, window_column
 from beamish.durations import span_in_words
 from beamish.errors import PipelineError
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_in_words
-from beamish.kernels.arrays import Ints
-from beamish.kernels.buffers import cast, pick, plain
+from beamish.kernels.buffers import Ints, cast, pick, plain
 from beamish.kernels.codec import decode
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import ranks, sort_keys, sort_order
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.firing import extract
-from beamish.kinds.window.note import Changed
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_plan import ReadPlan
-from beamish.kinds.window.segments import LAYOUT
+from beamish.kinds.window.segments import LAYOUT, Changed
 from beamish.kinds.window.stored_windows import read_windows
-from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
-from beamish.tables.pool import columns_under
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.stored_tables import segment_name
-from beamish.tables.working_table import new_columns
+from beamish.kinds.window.window_table import TreeColumns, TriggerNow, TriggerState, trigger_columns
+from beamish.tables.entries import segment_name
+from beamish.tables.segments import SegmentStore
+from beamish.tables.working_table import columns_under, new_columns
 from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -202,7 +198,7 @@ def _past_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
 
 def _waits(
     plan: WindowPlan, trigger: Trigger, stored: pa.Table, at_clocks: tuple[int | Ints, int], *, is_new: bool
-) -> Columns:
+) -> TreeColumns:
     """The reasons why open windows have not fired, and the clock at which their trigger is evaluated.
 
     ``is_new``: the trigger has changed, and is shown in its initial state.
@@ -233,7 +229,9 @@ def _waits(
 class _Waiting(TriggerNow):
     """The context of triggers of stored windows (``triggers/trigger.py``: Waiting)."""
 
-    def __init__(self, columns: Columns, progress: int | Ints, clock_us: int, merging: bool, *, of_rows: bool) -> None:
+    def __init__(
+        self, columns: TreeColumns, progress: int | Ints, clock_us: int, merging: bool, *, of_rows: bool
+    ) -> None:
         super().__init__(columns, progress, clock_us, merging)
         self._of_rows = of_rows
 

@@ -9,15 +9,14 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation, MergedInput
-from beamish.accumulations.base.gathered import Gathered, Pairs
-from beamish.accumulations.base.meeting import MeetingPairs
+from beamish.accumulations.base.gathered import Gathered, MeetingPairs, Pairs
 from beamish.accumulations.base.pairs_once import PairsOnce
 from beamish.accumulations.base.retractable import Keeper, retractable
-from beamish.contract.columns import find_column
+from beamish.contract.inputs import find_column
 from beamish.kernels.buffers import plain_type
-from beamish.kernels.fields import Field
+from beamish.kernels.column_names import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
 from beamish.kernels.order import is_orderable
-from beamish.kernels.reserved import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
+from beamish.kernels.state_fields import Field
 from beamish.windows.option import WindowOption
 from beamish.windows.within import Within
 

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.event_times import in_range
+from beamish.contract.clocks import in_range
 from beamish.instants import NO_TIME_US
-from beamish.kernels.arrays import NO_VALUE, Ints
+from beamish.kernels.buffers import NO_VALUE, Ints
 from beamish.kernels.codes import normalise
+from beamish.kernels.column_names import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
-from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
-from beamish.kinds.deduplicate.order import first_come
+from beamish.kinds.deduplicate.remembered import first_come
 from beamish.kinds.window.packing import unpack
 from beamish.kinds.window.plan import WindowPlan
 
@@ -122,7 +122,7 @@ class Bundle:
 
 
 def _untimed(plan: WindowPlan, table: pa.Table) -> pa.ChunkedArray:
-    """Which rows have no event time: bool. Panes without a timestamp have one only in the global window (rows_taken.py)."""
+    """Which rows have no event time: bool. Panes without a timestamp have one only in the global window (packing.py)."""
     time = table[EVENT_TIME]
     if plan.window.is_all_of_time or not plan.takes_panes:
         return time.is_null()

@@ -10,17 +10,17 @@ import attrs
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.at_rest import Compared
-from beamish.contract.store import Store
+from beamish.contract.stored import Store
 from beamish.errors import BeamishError, StateError
 from beamish.kernels.identity import same_identity
 from beamish.kernels.spec import read_spec, shown_spec
-from beamish.kernels.widening import same_or_wider
+from beamish.kernels.type_names import same_or_wider
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.kinds.window.spec import Spec, same_state
 from beamish.modes import AccumulationMode, TimestampCombiner
-from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segments import SegmentStore
 from beamish.windows.option import WindowOption
 
 _TABLE = "(docs/upgrading.md has a table of what may change)"
@@ -35,11 +35,7 @@ WIDER = "keeps its values: they are read as the wider type"
 
 
 def check_spec(then: Spec, plan: WindowPlan) -> None:
-    """Check that state of this spec can be continued by a plan.
-
-    Raises:
-        StateError: it cannot.
-    """
+    """Check that state of this spec can be continued by a plan (else StateError)."""
     for refused in all_refused(then, plan):
         raise StateError(in_words(refused))
 

@@ -22,10 +22,10 @@ from beamish.contract.drops import (
     late_by,
     structs,
 )
-from beamish.contract.pane_columns import DROPPED_KIND
+from beamish.contract.updates import DROPPED_KIND
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.reserved import INPUT
+from beamish.kernels.buffers import Flags, Ints
+from beamish.kernels.column_names import INPUT
 from beamish.kinds.window.bundle import Bundle, plan_keys
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.plan import WindowPlan

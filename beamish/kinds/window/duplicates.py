@@ -13,25 +13,22 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.drops import DUPLICATE, NULL_EVENT_TIME, OUT_OF_RETENTION
-from beamish.contract.kept import KeyedTable
-from beamish.contract.keyed_windows import KeyedWindows
-from beamish.contract.store import Store
-from beamish.kernels.arrays import NO_VALUE, Flags, Ints
-from beamish.kernels.buffers import list_column, list_lengths, starts
+from beamish.contract.keys import KeyedWindows
+from beamish.contract.stored import KeyedTable, Store
+from beamish.kernels.buffers import NO_VALUE, Flags, Ints, list_column, list_lengths, starts
 from beamish.kernels.codes import factorize_rows, factorize_tuples, normalise
 from beamish.kernels.groups import Groups
 from beamish.kinds.deduplicate.remembered import RememberedIds, ids_table
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows, drop_rows
-from beamish.kinds.window.entries import Entries
-from beamish.kinds.window.keyed_windows import known_and_own
+from beamish.kinds.window.entries import Entries, known_and_own
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.trigger_tree import TriggerMerge
-from beamish.tables.keyed_records import NOWHERE
+from beamish.kinds.window.window_table import TriggerMerge
+from beamish.tables.records import NOWHERE
 from beamish.triggers.trigger import WindowIndices
-from beamish.windows.numbering import Numbering
+from beamish.windows.option import Numbering
 
 
 class DuplicatesPart(WindowPart):

@@ -1,12 +1,18 @@
 """Entries: rows, each in one window of its own.
 
 A row (or slice of rows, see packing.py) that falls in two windows is two entries. An entry's *target* is the window of
-the window table that it ends up in (lookup.py, merging.py).
+the window table that it ends up in (merging.py).
 
 columns (one entry per (row, window)):
     row                 int64[n], index into the bundle
     start_us, end_us    int64[n], microseconds since the epoch, or numbers of rows: the row's own window
     key_at              int64[n], the position of its key in the window table's pool of keys
+
+Windows of keys as columns, to be compared with each other on columns.
+
+columns (one entry per window):
+    key                 int64[n], code of its key; codes compare within one step's known windows and rows only
+    start_us, end_us    int64[n], microseconds since the epoch
 """
 
 from __future__ import annotations
@@ -15,11 +21,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.keyed_windows import KeyedWindows
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.keys import KeyedWindows
+from beamish.kernels.buffers import Flags, Ints
+from beamish.kernels.codes import factorize_rows
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.error_context import naming_key
 from beamish.kinds.window.step import Step
+from beamish.kinds.window.window_table import naming_key
+from beamish.triggers.trigger import WindowIndices
 from beamish.windows.option import assigned
 
 
@@ -62,3 +70,20 @@ def _assign(step: Step, place: Ints, own: pa.Table, key_at: Ints) -> Entries:
     with naming_key(step.table, key_at):
         row, start, end = assigned(step.plan.window, place, [column.to_pylist() for column in own.columns])
     return Entries(row, start, end, key_at[row])
+
+
+def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[WindowIndices, KeyedWindows, KeyedWindows]:
+    """The live windows of the table, and the entries' own, with a common coding of keys.
+
+    Returns:
+        known: intp[k], indices into the window table.
+        known_windows: k windows.
+        own: one window per entry.
+    """
+    table = step.table
+    known = np.flatnonzero(~table["gone"])
+    keys = table.keys.take(table["key_at"][known])
+    both = [pa.chunked_array([*a.chunks, *b.chunks]) for a, b in zip(keys.columns, bundle.keys.columns, strict=True)]
+    code = factorize_rows(both, len(known) + len(bundle.time_us)).of
+    known_windows = KeyedWindows(code[: len(known)], table["start_us"][known], table["end_us"][known])
+    return known, known_windows, KeyedWindows(code[len(known) :][entries.row], entries.start_us, entries.end_us)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from beamish.contract.event_times import in_range
+from beamish.contract.clocks import in_range
 from beamish.instants import NO_TIME_US
-from beamish.kernels.arrays import Flags
-from beamish.kernels.reserved import WINDOW_START
+from beamish.kernels.buffers import Flags
+from beamish.kernels.column_names import WINDOW_START
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.clock_moves import ask_or_end
 from beamish.kinds.window.drops import drop_untimed
+from beamish.kinds.window.firing import ask_or_end
 from beamish.kinds.window.part import Progress
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices

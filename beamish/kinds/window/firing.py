@@ -8,23 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.pane_columns import (
-    EARLY,
-    LATE,
-    ON_TIME,
-    RETRACTION_KIND,
-    Block,
-    make_block,
-    sort_blocks,
-)
-from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
-from beamish.kernels.buffers import cast, plain
+from beamish.contract.updates import EARLY, LATE, ON_TIME, RETRACTION_KIND, Block, make_block, sort_blocks
+from beamish.kernels.buffers import NO_ENTRY, NO_VALUE, Flags, Ints, cast, plain
 from beamish.kernels.order import ranks, sort_keys
-from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.output import Output
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.step import Step
-from beamish.kinds.window.window_table import WindowTable
+from beamish.kinds.window.step import Output, Step
+from beamish.kinds.window.window_table import WindowTable, naming_window
 from beamish.modes import ClosingBehavior, OnTimeBehavior
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
@@ -228,3 +217,73 @@ def _equal(a: pa.Array, b: pa.Array) -> Flags:
 def _new_states(step: Step, windows: int) -> NDArray[np.int64]:
     one = step.table.state.append(step.plan.new_state)
     return np.repeat(one, windows)
+
+
+def move_watermark(step: Step) -> None:
+    """Windows whose end or expiry the watermark passes, or has passed by a reduced lateness, are evaluated, or emit their last pane and expire."""
+    step.watermark_us = step.state.note.clocks.watermark_us
+    if step.state.progress.load_due(step):
+        pass_ends(step)
+    step.begin_part()
+
+
+def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
+    """Windows whose end or expiry is passed are evaluated, or emit their last pane and expire; those ``came`` are evaluated too."""
+    table, every = step.table, np.arange(len(step.table))
+    before, now = step.progress_before(every), step.progress(every)
+    end = table["end_us"]
+    expired = step.plan.expiry_us(end) <= now
+    over_us = step.over_us(every)
+    if over_us is not None:
+        expired |= over_us <= now
+    # Panes of a stage come in before the watermark moves, and may have merged some away
+    # (docs/rules/stages.md#steps-of-later-stages).
+    open_ = ~table["closed"] & ~table["gone"]
+    passed = open_ & (before < end) & (end <= now)
+    asked = table["asks_at_end"] & passed
+    for part in step.parts:
+        let_go = part.on_progress(step, open_ & ~expired)
+        asked = asked if let_go is None else asked | let_go
+    if came is not None:
+        asked[came] = True
+    ready = np.flatnonzero(asked & ~expired)
+    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
+    last = np.flatnonzero(expired & open_)
+    fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
+    table["gone"][expired] = True
+    table["touched"][expired | passed] = True
+
+
+def ask_or_end(step: Step, came: WindowIndices) -> None:
+    """Windows that got a row are asked; those that are over by now give their last pane and go."""
+    table, over_us = step.table, step.over_us(came)
+    over = np.zeros(len(came), dtype=bool) if over_us is None else over_us <= step.watermark_us
+    ready, last = came[~over], came[over]
+    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
+    fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
+    table["gone"][last] = True
+    table["touched"][last] = True
+
+
+def move_clock(step: Step) -> None:
+    """Evaluate windows whose target the processing-time clock has reached."""
+    step.clock_us = step.state.note.clocks.clock_us
+    if step.clock_us > step.clock_before_us and step.plan.options.trigger.needs_clock:
+        step.load(step.state.index["wake_us"] <= step.clock_us)
+        open_ = np.flatnonzero(~step.table["closed"] & ~step.table["gone"])
+        wake = step.plan.options.trigger.wakes_at_columns(step.table.trigger, open_)
+        ask(step, open_[wake <= step.clock_us])
+
+
+def take_up_changes(step: Step) -> None:
+    """The trigger or the lateness changed since the state was written: another trigger starts as if the rows arrived now."""
+    if step.state.changed.trigger:
+        table = step.table
+        waiting = np.flatnonzero(~table["closed"])
+        table["asks_at_end"][waiting] = True
+        waiting = waiting[table["unemitted_rows"][waiting] > 0]
+        step.plan.options.trigger.on_rows_columns(table.trigger, waiting, table["unemitted_rows"][waiting], step.now())
+    if (
+        not step.state.progress.by_watermark
+    ):  # what a shorter lateness ends is looked for among what is passed from now on only
+        pass_ends(step)

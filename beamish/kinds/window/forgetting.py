@@ -16,7 +16,7 @@ import numpy as np
 from beamish.contract.relation import Relation
 from beamish.errors import PipelineError
 from beamish.instants import END_OF_TIME_US, NO_TIME_US
-from beamish.kernels.arrays import NO_VALUE, Ints
+from beamish.kernels.buffers import NO_VALUE, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.entries import Entries
@@ -31,11 +31,7 @@ LATEST = "latest_us"
 
 
 def check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that there are windows which a key would keep for ever, and rows that say when it had one.
-
-    Raises:
-        PipelineError: there are not.
-    """
+    """Check that there are windows which a key would keep for ever, and rows that say when it had one (PipelineError: there are not)."""
     if options.forget_after is None:
         return
     call = f"forget_after({str(options.forget_after)!r})"

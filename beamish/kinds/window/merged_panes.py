@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from beamish.contract.pane_columns import MERGED_KIND, RETRACTION_KIND
+from beamish.contract.updates import MERGED_KIND, RETRACTION_KIND
 from beamish.kinds.window.firing import Firing, into_windows, last_panes
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.trigger_tree import TriggerMerge
+from beamish.kinds.window.window_table import TriggerMerge
 from beamish.triggers.trigger import WindowIndices
 
 

@@ -1,9 +1,12 @@
-"""Merging windows: which windows of the table and of a bundle merge, and the merged contents.
+"""The windows of rows: known ones equal to a row's own, new ones, and windows that merge.
 
 All windows of a bundle merge at once (docs/rules/triggers.md#merging-triggers). *Parts* are the open windows in a group, without
 a row's own new window. The result of a group may be an existing window (then it stays), or a new one; its other parts are
 removed. A group whose result is a closed window does not merge: its rows are dropped
 (docs/rules/windows.md#meeting-a-closed-session).
+
+Finding the windows of rows for windows that do not merge: an existing one, or a new one. Known windows come before the entries' own where
+both are coded, and are distinct, so the code of a known window is its place among them, and greater codes are of new ones.
 """
 
 from __future__ import annotations
@@ -13,22 +16,126 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.drops import WINDOW_FINISHED
-from beamish.contract.keyed_windows import KeyedWindows
-from beamish.contract.pane_columns import MERGED_KIND
-from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
+from beamish.contract.keys import KeyedWindows
+from beamish.contract.updates import MERGED_KIND
+from beamish.errors import UserFunctionError, cause, said
+from beamish.kernels.buffers import NO_ENTRY, Flags, Ints
 from beamish.kernels.groups import Groups
+from beamish.kernels.order import sort_order
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
-from beamish.kinds.window.entries import Entries
-from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.entries import Entries, known_and_own
 from beamish.kinds.window.firing import into_windows
-from beamish.kinds.window.keyed_windows import known_and_own
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.trigger_tree import TriggerMerge
-from beamish.kinds.window.window_groups import group_windows
+from beamish.kinds.window.window_table import TriggerMerge, naming_window
 from beamish.triggers.trigger import WindowIndices
-from beamish.windows.option import WindowOption
+from beamish.windows.option import Bounds, WindowOption, read_window
+
+
+def group_windows(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
+    """Group merging windows, all at once.
+
+    Args:
+        option: a merging window option.
+        windows: n windows.
+
+    Returns:
+        group: int64[n], for each window its group, numbered by (key, start).
+        result: the merged window of each group.
+    """
+    return _by_overlap(windows) if option.merges_by_overlap else _by_option(option, windows)
+
+
+def _by_overlap(windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
+    order = sort_order([windows.key, windows.start_us])
+    ordered = windows.take(order)
+    key, start = ordered.key, ordered.start_us
+    reached = _running_maximum(np.cumsum(np.diff(key, prepend=key[:1]) != 0), ordered.end_us)
+    first = np.ones(len(key), dtype=bool)
+    first[1:] = (key[1:] != key[:-1]) | (start[1:] >= reached[:-1])
+    group = np.empty(len(key), dtype=np.int64)
+    group[order] = np.cumsum(first) - 1
+    last = np.append(first[1:], True) if len(key) else first
+    return group, KeyedWindows(key[first], start[first], reached[last])
+
+
+def _running_maximum(run: Ints, values: Ints) -> Ints:
+    """The running maximum within each run; runs are numbered from 0 on, in order."""
+    if not len(values):
+        return values
+    least = int(values.min())
+    span = int(values.max()) - least + 1
+    if span * (int(run[-1]) + 1) < 2**63:
+        return np.maximum.accumulate(run * span + (values - least)) - run * span + least
+    # Too wide for one number: the same over the ranks of the values.
+    by_value = np.argsort(values, kind="stable")
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[by_value] = np.arange(len(values))
+    furthest: Ints = np.maximum.accumulate(run * len(values) + rank) - run * len(values)
+    return values[by_value][furthest]
+
+
+def _by_option(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
+    # A custom merge is called key by key.
+    group = np.empty(len(windows), dtype=np.int64)
+    results: list[tuple[int, int, int]] = []
+    order = np.argsort(windows.key, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(windows.key[order])) + 1):
+        if not len(members):
+            continue
+        bounds = list(zip(windows.start_us[members].tolist(), windows.end_us[members].tolist(), strict=True))
+        becomes = _merge_one_key(option, bounds)
+        number = {result: len(results) + i for i, result in enumerate(sorted(set(becomes.values())))}
+        results.extend((int(windows.key[members[0]]), *result) for result in number)
+        group[members] = [number[becomes[window]] for window in bounds]
+    table = np.array(results, dtype=np.int64).reshape(-1, 3)
+    return group, KeyedWindows(*(table[:, i].copy() for i in range(3)))
+
+
+def _merge_one_key(option: WindowOption, bounds: list[Bounds]) -> dict[Bounds, Bounds]:
+    """The merged window of each window of a key."""
+    becomes = {window: window for window in bounds}
+    try:
+        for parts, result in option.merge(sorted(becomes)):
+            becomes.update(dict.fromkeys(parts, read_window(result)))
+    except Exception as error:  # noqa: BLE001 - it is raised again
+        raise UserFunctionError(
+            f"{option!r}.merge({sorted(becomes)!r}) raised {said(error)}; fix it and restart from the "
+            "checkpoint; no data was lost"
+        ) from cause(error)
+    return becomes
+
+
+def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
+    """Load the segments that may have the windows of entries."""
+    progress = step.progress_of_rows(bundle, entries.row)
+    needed = step.state.segments_of(entries.end_us, step.table.keys, entries.key_at, progress)
+    step.load(np.isin(step.state.index["segment"], np.unique(needed)))
+
+
+def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
+    """The targets of entries for windows that do not merge; entries of closed windows are dropped.
+
+    Returns:
+        target: intp[n], indices into the window table.
+        entries: the remaining ones, n.
+    """
+    table = step.table
+    load_targets(step, bundle, entries)
+    known, windows, own = known_and_own(step, bundle, entries)
+    groups = (windows + own).groups()
+    code = groups.of[len(known) :]
+    first = groups.first()[len(known) :] - len(known)
+    new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
+    target = np.concatenate([known, new])[code]
+    closed, at = table["closed"][target], np.arange(len(known))
+    for part in step.parts:
+        kept = part.admit_to(step, bundle, entries, code, closed=closed, held=known, of_held=at)
+        if kept is not None:
+            entries, code, target, closed = entries.only(kept), code[kept], target[kept], closed[kept]
+    drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)
+    return target[~closed], entries.only(~closed)
 
 
 @attrs.frozen

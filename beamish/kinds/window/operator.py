@@ -1,41 +1,85 @@
-"""A window stage bound to its data."""
+"""A window stage bound to its data, and its declared state: windows, tables by key, and metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
 from beamish.contract.at_rest import Answer, Asked, Compared
-from beamish.contract.conditions import columns_of_where
-from beamish.contract.kept import KeyedTable, Note
+from beamish.contract.inputs import columns_of_where, sign_column
 from beamish.contract.operator import Finish, Native, Operator, Shard
-from beamish.contract.pane_columns import Block
 from beamish.contract.relation import Relation
-from beamish.contract.signs import sign_column
-from beamish.contract.store import Store
-from beamish.contract.updates import Updates
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.stored import INDEX, TAKES, KeyedTable, Note, Segments, Store, note_takes
+from beamish.contract.updates import Block, Updates
+from beamish.errors import StateError
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
-from beamish.kinds.refine.refinement import Refinement
+from beamish.kinds.refine import Refinement
 from beamish.kinds.window.at_rest import answer_of
-from beamish.kinds.window.compatibility import compared
+from beamish.kinds.window.compatibility import REMOVED, all_refused, compared, in_words
 from beamish.kinds.window.firing import extract, repeats
-from beamish.kinds.window.joining import joined
 from beamish.kinds.window.merging import combine_states
-from beamish.kinds.window.output import exploded
-from beamish.kinds.window.packing import pack_rows
+from beamish.kinds.window.packing import joined, pack_rows, rows_taken
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_plan import ReadPlan
 from beamish.kinds.window.row_errors import wanted_and_unusable
-from beamish.kinds.window.rows_taken import rows_taken
+from beamish.kinds.window.segments import LAYOUT, lies
 from beamish.kinds.window.shard import WindowShard
-from beamish.kinds.window.tables import note_of, tables_of
+from beamish.kinds.window.step import exploded
 from beamish.kinds.window.words import carried, kept
-from beamish.tables.notes import check_held
+from beamish.tables.notes import FORMAT, check_held, check_new, check_unnamed
+from beamish.tables.older import OLDER
+from beamish.tables.records import keyed_schema
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
+from beamish.tables.segments import SegmentStore
+
+
+def tables_of(plan: WindowPlan) -> Iterator[KeyedTable]:
+    """The tables of a window stage."""
+    yield KeyedTable(LAYOUT, keyed_schema(plan.key_schema), lambda store, parts: _restore(plan, store, parts))
+    for part in (plan.progress, *plan.parts):
+        yield from part.tables(plan)
+
+
+def _restore(plan: WindowPlan, store: Store, parts: Sequence[Segments]) -> None:
+    into = SegmentStore(store, LAYOUT)
+    for part in parts:
+        for at, number in enumerate(part.index["segment"].tolist()):
+            entry = {name: int(part.index[name][at]) for name in LAYOUT.columns}
+            into.write(len(into.index["segment"]), part.read(number), entry, part.read_companions(number))
+    into.about["by_key"] = "by_key" not in lies(plan)  # so the first step cuts all segments anew
+    into.save()
+
+
+def note_of(plan: WindowPlan) -> Note:
+    """The metadata of a window stage, which is that of its index."""
+
+    def read(store: Store) -> dict[str, Any] | None:
+        segments = SegmentStore(store, LAYOUT)
+        return None if segments.is_new else segments.about
+
+    def write(store: Store, about: Mapping[str, Any]) -> None:
+        segments = SegmentStore(store, LAYOUT)
+        segments.about = {name: value for name, value in about.items() if name != OLDER}
+        segments.save()
+        note_takes(store, plan.takes)
+
+    def check(store: Store) -> None:
+        about = read(store)
+        for refused in () if about is None else all_refused(about["spec"], plan):
+            if refused.what != "shards" and refused.means != REMOVED:
+                raise StateError(f"migrate: {in_words(refused)}")
+        check_new(store, INDEX)
+        check_unnamed(store)
+
+    def stage(about: Mapping[str, Any]) -> dict[str, Any]:
+        return {"format": FORMAT, "spec": {**plan.spec, "changeable": about["spec"]["changeable"]}}
+
+    return Note(stage, frozenset([TAKES]), read, write, check)
 
 
 @attrs.define(slots=False, eq=False)

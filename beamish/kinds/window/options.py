@@ -2,24 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.contract.schemas import ROW_WINDOW, WINDOW
+from beamish.contract.relation import Relation, SlotSemantics
+from beamish.contract.updates import ROW_WINDOW, WINDOW
 from beamish.durations import Duration, read_not_negative
-from beamish.kernels.formulas import Formula
-from beamish.kernels.named import InOrder
+from beamish.errors import OptionError
+from beamish.kernels.expressions import Formula
+from beamish.kernels.identity import InOrder
 from beamish.kinds.deduplicate.option import Deduplication
-from beamish.kinds.window.retention_option import Retention
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
-from beamish.triggers.default import Default
+from beamish.triggers.default import Default, Never
 from beamish.triggers.trigger import Trigger
-from beamish.windows.numbering import Numbering
-from beamish.windows.option import WindowOption
+from beamish.windows.option import Numbering, WindowOption
+from beamish.windows.time_windows import InheritedWindows
+
+
+@attrs.frozen
+class Retention:
+    """How much of its past a key may keep; None: unlimited.
+
+    Attributes:
+        windows: number of windows.
+        rows: number of rows in them.
+        bytes: bytes of accumulators.
+    """
+
+    windows: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        said = attrs.asdict(self)
+        if not any(value is not None for value in said.values()):
+            raise OptionError("retain(): how much may a key keep? Say .retain(windows=100), rows=... or bytes=...")
+        for name, value in said.items():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise OptionError(f"retain({name}={value!r}): must be a whole number, at least 1")
+
+    @property
+    def call(self) -> str:
+        """The call that declares it."""
+        said = attrs.asdict(self, filter=lambda _, value: value is not None)
+        return f"retain({', '.join(f'{name}={value}' for name, value in said.items())})"
+
+    def describe(self) -> str:
+        """As text, for explain."""
+        said = [f"{value} {name}" for name, value in attrs.asdict(self).items() if value is not None]
+        return (
+            f"per key its latest windows, as long as they are together at most {' and '.join(said)}; the others give their last pane, and "
+            "rows that come for them are dropped"
+        )
 
 
 def _named(accumulations: Mapping[str, Accumulation]) -> InOrder[Accumulation]:
@@ -163,3 +201,43 @@ class WindowOptions:
             derived=self.derived,
             having=self.having,
         )
+
+
+_FOLLOWS = {
+    None: SlotSemantics.ONCE,  # it need not be said where a window has one pane
+    AccumulationMode.DISCARDING: SlotSemantics.ADDING,
+    AccumulationMode.ACCUMULATING: SlotSemantics.REPLACING,
+    AccumulationMode.ACCUMULATING_AND_RETRACTING: SlotSemantics.RETRACTING,
+}
+
+
+def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
+    """The relation of a window stage's panes, known before there is data."""
+    keys = takes[0].keys
+    combines = options.combiner is not TimestampCombiner.END_OF_WINDOW
+    return Relation(
+        keys=keys,
+        window=options.window and options.window.origin,
+        retracts=options.retracts,
+        watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
+        slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
+        # a key that comes again after it was forgotten has another pane
+        follows=SlotSemantics.ADDING if options.mode is None and options.forget_after else _FOLLOWS[options.mode],
+        behind_us=_behind_us(options, takes),
+        has_timestamps=not _never_ends(options) or (combines and all(relation.has_timestamps for relation in takes)),
+        at_window_ends=not (combines or _never_ends(options)),
+    )
+
+
+def _behind_us(options: WindowOptions, takes: Sequence[Relation]) -> int:
+    """How far past their time the watermark is at least when its panes come out: of windows of panes that come so late, and at expiry."""
+    behind_us = 0
+    if isinstance(options.window, InheritedWindows):
+        behind_us = min(relation.behind_us for relation in takes)
+    waits_for_expiry = isinstance(options.trigger, Never) and options.retention is None and not _never_ends(options)
+    return max(behind_us, options.allowed_lateness.us) if waits_for_expiry else behind_us
+
+
+def _never_ends(options: WindowOptions) -> bool:
+    """Whether a window of these ends at the end of time, or is of rows, so that its panes have no time of their own."""
+    return options.never_ends or options.counts_rows

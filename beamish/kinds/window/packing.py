@@ -1,4 +1,4 @@
-"""Rows on their way to their shards: one payload of Arrow bytes per shard.
+"""Rows on their way to their shards: rows of a source or panes of another stage, as one payload of Arrow bytes per shard.
 
 A payload holds rows, or, where the meaning allows it (``WindowPlan.preaggregates``), *slices*: the accumulators of
 the rows of one key and one slice of time. Windows consist of whole slices (``WindowOption.slices``).
@@ -16,12 +16,15 @@ metadata (JSON):
     out_of_range    number of rows that were left out of slices since their event time is out of range
     error           what was raised with its rows, which are dropped for it (row_errors.py)
     latest_us       the latest event time of the rows, microseconds; only of one of several inputs, where a row has one
+
+Payloads packed in pieces: slices of pieces are merged before they are sent. A piece is packed while the next is read, and takes little
+memory; but each piece has its own slices.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,16 +32,85 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.contract.event_times import in_range
-from beamish.contract.sharding import shards_of_keys
+from beamish.contract.clocks import in_range
+from beamish.contract.inputs import filtered, signs_of, widen
+from beamish.contract.keys import shards_of_keys
+from beamish.contract.relation import Relation
 from beamish.errors import NumericOverflowError, shown
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
+from beamish.kernels.buffers import from_bytes, to_bytes
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, normalise
+from beamish.kernels.column_names import (
+    EVENT_TIME,
+    FIRST,
+    LAST,
+    ROWS,
+    SIGN,
+    SLICE,
+    WINDOW_END,
+    WINDOW_START,
+    has_no_event_time,
+)
+from beamish.kernels.expressions import NO_OTHER
 from beamish.kernels.groups import Groups
-from beamish.kernels.ipc import from_bytes, to_bytes
-from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.kinds.window.plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
-from beamish.windows.numbering import FARTHEST
+from beamish.windows.option import FARTHEST
+
+
+def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
+    """Convert an input of a window stage to rows.
+
+    Args:
+        plan: the stage's plan.
+        number: the number of the input.
+        table: rows of a source with ``EVENT_TIME``, or panes without dropped rows.
+
+    Returns:
+        the plan's columns and ``EVENT_TIME``.
+    """
+    relation = plan.takes[number]
+    columns: dict[str, Any] = {name: table[name] for name in table.schema.names if name in relation.columns.names}
+    columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: _event_times(plan, relation, table)}
+    if plan.signed:
+        columns[SIGN] = signs_of(relation, table)
+    if plan.has_several_inputs:
+        schema = plan.schema.append(pa.field(EVENT_TIME, pa.int64()))
+        return widen(plan.takes, number, columns, table.num_rows, schema)
+    return pa.table({name: columns[name] for name in (*plan.schema.names, EVENT_TIME)})
+
+
+def only_wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
+    """The rows of an input that ``where`` keeps."""
+    drop = "add .on_error('drop') and restart from the checkpoint: the row is then emitted as a dropped row"
+    way_out = NO_OTHER if plan.signed else drop  # of rows that are taken back each is kept, which it was not
+    return filtered(plan.takes[number].where or plan.options.where, rows, way_out)
+
+
+def _event_times(plan: WindowPlan, relation: Relation, rows: pa.Table) -> Any:
+    """The event times of a source's rows; a constant one for rows that need none, within the global window."""
+    if has_no_event_time(relation.event_time) and not plan.options.counts_rows:
+        return pa.array(np.zeros(rows.num_rows, np.int64))
+    return rows[EVENT_TIME]
+
+
+def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
+    """The event time of panes, and their windows if the stage inherits them."""
+    time = panes["timestamp"].combine_chunks().cast(pa.int64())
+    if WINDOW_START not in plan.schema.names:
+        return {EVENT_TIME: pc.fill_null(time, NO_TIME_US)}
+    window = panes["window"].combine_chunks()
+    end = _us(window.field("end"), END_OF_TIME_US)
+    return {
+        WINDOW_START: _us(window.field("start"), 0),
+        WINDOW_END: end,
+        EVENT_TIME: pc.coalesce(time, pc.subtract(end, 1)),
+    }
+
+
+def _us(times: pa.Array, unknown: int) -> pa.Array:
+    return pc.fill_null(times.cast(pa.int64()), unknown)
+
 
 _ABOUT = b"beamish"
 
@@ -78,11 +150,7 @@ def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) 
 
 
 def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
-    """Check the numbers in rows, if windows use them.
-
-    Raises:
-        NumericOverflowError: a number is too far from 0.
-    """
+    """Check the numbers in rows, if windows use them (NumericOverflowError: a number is too far from 0)."""
     numbering = plan.window.numbering
     if numbering is None or numbering.numbered_by is None:
         return
@@ -206,3 +274,54 @@ def _split(
     ends = np.searchsorted(shard[order], shards, side="right")
     for number, start, end in zip(shards.tolist(), starts.tolist(), ends.tolist(), strict=True):
         yield number, table.slice(start, end - start)
+
+
+_MOST_BYTES = 64 * 2**20
+"""Payloads wait for others up to this size."""
+_WORTH = 1.25
+"""Payloads are merged if this divides their number of slices."""
+
+
+def joined(packed: Iterable[tuple[int, bytes]], plan_of: Callable[[bytes], WindowPlan]) -> Iterator[tuple[int, bytes]]:
+    """Pairs of a shard's number and a payload, of one input, with those of slices put together; rows go on as they come.
+
+    ``plan_of`` gives the plan that a payload was packed by.
+    """
+    held: dict[tuple[int, WindowPlan], list[bytes]] = {}
+    size = 0
+    for shard, payload in packed:
+        plan = plan_of(payload)
+        if not plan.preaggregates:
+            yield shard, payload
+            continue
+        held.setdefault((shard, plan), []).append(payload)
+        size += len(payload)
+        if size > _MOST_BYTES:
+            yield from _each_joined(held)
+            held, size = {}, 0
+    yield from _each_joined(held)
+
+
+def _each_joined(held: Mapping[tuple[int, WindowPlan], Sequence[bytes]]) -> Iterator[tuple[int, bytes]]:
+    for (shard, plan), payloads in held.items():
+        for payload in _join(plan, payloads):
+            yield shard, payload
+
+
+def _join(plan: WindowPlan, payloads: Sequence[bytes]) -> Sequence[bytes]:
+    """Merge payloads of slices, so that each key and slice occurs once; unchanged if little would be saved."""
+    if len(payloads) == 1:
+        return payloads
+    table, untimed, out_of_range = unpack(payloads)
+    rows, start = table[ROWS].to_numpy(), table[SLICE].to_numpy()
+    keys = [table[name].combine_chunks() for name in plan.key_schema.names]
+    groups = factorize_tuples([factorize_rows(keys, len(rows)), factorize_values(start)], len(rows))
+    if len(rows) < _WORTH * groups.count:
+        return payloads
+    first, last = (table[name].to_numpy() if plan.carries_times else start for name in (FIRST, LAST))
+    states = [bound.accumulation.combine(groups, bound.state_in(table)) for bound in plan.accumulations]
+    said = [about(payload) for payload in payloads]
+    latest = [each["latest_us"] for each in said if "latest_us" in each]
+    counts = {"untimed": untimed, "out_of_range": out_of_range} | ({"latest_us": max(latest)} if latest else {})
+    one = slices(plan, groups, keys, start, states, rows=groups.sum(rows), first=first, last=last)
+    return [to_payload(one, said[0] | counts)]

@@ -19,13 +19,12 @@ from beamish.accumulations.base.pairs_once import PairsOnce
 from beamish.accumulations.joins import Join
 from beamish.contract.drops import OUT_OF_RETENTION
 from beamish.contract.relation import Relation
-from beamish.contract.store import Store
+from beamish.contract.stored import Store
 from beamish.errors import PipelineError
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import NO_VALUE, Flags, Ints
-from beamish.kernels.buffers import numbers
+from beamish.kernels.buffers import NO_VALUE, Flags, Ints, numbers
+from beamish.kernels.column_names import INPUT, KEPT_BY, NUMBER
 from beamish.kernels.groups import Groups
-from beamish.kernels.reserved import INPUT, KEPT_BY, NUMBER
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
@@ -84,11 +83,7 @@ def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 
 def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> None:
-    """Check that nothing holds the panes of a join that gives each pair once.
-
-    Raises:
-        PipelineError: a suppress does.
-    """
+    """Check that nothing holds the panes of a join that gives each pair once (PipelineError: a suppress does)."""
     for name, join in joins_once(options.accumulations):
         raise PipelineError(
             f"suppress({suppress.until!r}) over accumulate({name}={join!r}): each pair comes once, so there is nothing to hold back; leave "

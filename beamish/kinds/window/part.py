@@ -1,6 +1,6 @@
 """The contract of a part: one feature of window stages, in one file, behind the same calls as all others.
 
-A plan has the parts that its options ask for (``WindowPlan.parts``, in the order of parts.py); the engine knows none of them by name.
+A plan has the parts that its options ask for (``WindowPlan.parts``, in the order of planning.py); the engine knows none of them by name.
 What a part does not define does nothing.
 
 Laws:
@@ -16,10 +16,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from beamish.contract.kept import KeyedTable
-from beamish.contract.keyed_windows import KeyedWindows
-from beamish.contract.store import Store
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.keys import KeyedWindows
+from beamish.contract.stored import KeyedTable, Store
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.triggers.trigger import WindowIndices
@@ -75,7 +74,7 @@ class WindowPart:
         yield from ()
 
     def open(self, plan: Plan, store: Store, about: Mapping[str, Any]) -> WindowPart | None:
-        """The part of a shard; None: there is nothing to do. ``about``: the metadata that the shard stored (note.py)."""
+        """The part of a shard; None: there is nothing to do. ``about``: the metadata that the shard stored (segments.py)."""
         return self
 
     def missing(self, watermark_us: int) -> Mapping[str, Any]:

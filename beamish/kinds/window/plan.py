@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.contract.columns import merged_inputs
+from beamish.contract.inputs import merged_inputs
 from beamish.contract.relation import Relation
-from beamish.contract.schemas import PANE, TIMESTAMP, dropped_type
+from beamish.contract.updates import PANE, TIMESTAMP, dropped_type
+from beamish.kernels.column_names import SIGN, is_reserved
 from beamish.kernels.groups import Groups
-from beamish.kernels.reserved import SIGN, is_reserved
 from beamish.kinds.window.binding import BoundAccumulation
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.options import WindowOptions, gives
 from beamish.kinds.window.part import Progress, WindowPart
-from beamish.kinds.window.relation import gives
 from beamish.kinds.window.spec import columns_of, spec_of
 from beamish.windows.option import WindowOption
 
@@ -39,7 +38,7 @@ class WindowPlan:
         suppressed: whether its panes go to a suppress.
         observed: whether the query is observed, so that slices of rows carry their rows' times.
         progress: how far its windows come.
-        parts: the features that the options ask for, in the order of parts.py.
+        parts: the features that the options ask for, in the order of planning.py.
     """
 
     options: WindowOptions
@@ -180,7 +179,7 @@ class WindowPlan:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """What a checkpoint holds of it."""
+        """The parts that a checkpoint holds."""
         return spec_of(
             self.options,
             self.takes,

@@ -6,18 +6,50 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from beamish.accumulations.base.arguments import is_number
-from beamish.contract.columns import find_column, is_groupable, merged_inputs, merged_schema
-from beamish.contract.conditions import check_where
+from beamish.accumulations.base.columnar import is_number
+from beamish.contract.inputs import check_where, find_column, is_groupable, merged_inputs, merged_schema
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
-from beamish.kernels.reserved import SIGN, is_reserved
+from beamish.kernels.column_names import SIGN, is_reserved
 from beamish.kinds.deduplicate.plan import check_ids
 from beamish.kinds.window.binding import BoundAccumulation, bind_accumulations
+from beamish.kinds.window.duplicates import DuplicatesPart
+from beamish.kinds.window.event_time import WatermarkProgress
+from beamish.kinds.window.forgetting import ForgettingPart
+from beamish.kinds.window.merged_panes import MergedPanesPart
 from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.parts import parts_of, progress_of
+from beamish.kinds.window.pairs_once import PairsOncePart
+from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.row_windows import check_numbering
+from beamish.kinds.window.removals import RemovalsPart
+from beamish.kinds.window.retention import RetentionPart
+from beamish.kinds.window.row_errors import RowErrorsPart
+from beamish.kinds.window.row_windows import RowProgress, check_numbering
+from beamish.kinds.window.timestamps import TimestampsPart
+
+PARTS: tuple[type[WindowPart], ...] = (
+    RetentionPart,
+    PairsOncePart,
+    RowErrorsPart,
+    DuplicatesPart,
+    RemovalsPart,
+    TimestampsPart,
+    ForgettingPart,
+    MergedPanesPart,
+)
+
+
+def progress_of(plan: WindowPlan) -> Progress:
+    """How far the windows of a plan come."""
+    numbering = plan.options.numbering
+    if numbering is None:
+        return WatermarkProgress()
+    return RowProgress(numbering, pa.schema([]) if numbering.over_stream else plan.key_schema)
+
+
+def parts_of(plan: WindowPlan) -> tuple[WindowPart, ...]:
+    """The parts that a plan asks for."""
+    return tuple(part for kind in PARTS if (part := kind.of(plan)) is not None)
 
 
 def make_plan(

@@ -13,11 +13,9 @@ import pyarrow as pa
 
 from beamish.accumulations.base.retractable import Multiset
 from beamish.contract.drops import UNMATCHED_REMOVAL
-from beamish.contract.pane_columns import RETRACTION_KIND
-from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
-from beamish.kernels.buffers import numbers, pick, plain
-from beamish.kernels.groups import Groups
-from beamish.kernels.lists import items_of
+from beamish.contract.updates import RETRACTION_KIND
+from beamish.kernels.buffers import NO_ENTRY, Flags, Ints, numbers, pick, plain
+from beamish.kernels.groups import Groups, items_of
 from beamish.kernels.order import Key, is_orderable, ranks, sort_keys, sort_order
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows

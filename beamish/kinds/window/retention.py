@@ -20,28 +20,23 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.drops import OUT_OF_RETENTION
-from beamish.contract.kept import KeyedTable
-from beamish.contract.store import Store
+from beamish.contract.stored import KeyedTable, Store
 from beamish.errors import PipelineError
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import Flags, Ints, bytes_of_rows
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts
-from beamish.kernels.sizes import bytes_of_rows
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.firing import fire
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.options import Retention, WindowOptions
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.retention_option import Retention
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.trigger_tree import TriggerMerge
-from beamish.tables.keyed_records import NOWHERE, KeyedRecords, keyed_table, parts_of_keys
-from beamish.tables.records import Records
-from beamish.tables.segmented_records import Columns
+from beamish.kinds.window.window_table import TriggerMerge
+from beamish.tables.records import NOWHERE, Columns, KeyedRecords, Records, keyed_table, parts_of_keys
 from beamish.triggers.trigger import WindowIndices
 
 NAME = "fallen"
@@ -50,11 +45,7 @@ _NONE = np.iinfo(np.int64).min
 
 
 def check_retention(options: WindowOptions) -> None:
-    """Check that there are windows to choose from.
-
-    Raises:
-        PipelineError: all of time is one.
-    """
+    """Check that there are windows to choose from (PipelineError: all of time is one)."""
     retention = options.retention
     if retention is not None and options.never_ends:
         raise PipelineError(

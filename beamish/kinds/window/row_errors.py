@@ -10,31 +10,86 @@ Rows that cannot be used before they are in a shard travel there as others do, e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from beamish.contract.drops import ERROR
-from beamish.contract.keyed_windows import KeyedWindows
+from beamish.contract.keys import KeyedWindows
 from beamish.errors import NumericOverflowError, UserFunctionError
-from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
-from beamish.kernels.halves import Raised, failing, without_errors
 from beamish.kinds.window.arrival import load_windows
 from beamish.kinds.window.binding import BoundAccumulation, bind_keeper
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_error, drop_from_no_window, drop_rows
 from beamish.kinds.window.entries import Entries
-from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.packing import about, check_numbers, unpack
+from beamish.kinds.window.packing import about, check_numbers, only_wanted, unpack
 from beamish.kinds.window.part import Add, Assign, WindowPart
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.rows_taken import only_wanted
 from beamish.kinds.window.step import Step
+from beamish.kinds.window.window_table import naming_window
 from beamish.triggers.trigger import WindowIndices
+
+Raised: TypeAlias = tuple[int, str]
+"""An item and its error."""
+
+
+def without_errors(things: Ints, tried: Callable[[Ints], object]) -> Iterator[Raised]:
+    """The items to leave out so that the rest does not raise, each with its error.
+
+    All are tried together; if that raises, first the earlier half (the smaller, for an odd number), then the later half together
+    with the rest of the earlier, recursively. An item that raises together with those before it is left out.
+
+    Args:
+        things: int64, in order.
+        tried: raises if these, in order, raise together.
+    """
+    taken = things[:0]
+    waiting = [things]
+    while waiting:
+        part = waiting.pop()
+        if not len(part):
+            continue
+        both = np.concatenate([taken, part])
+        try:
+            tried(both)
+        except (UserFunctionError, NumericOverflowError) as error:
+            if len(part) == 1:
+                yield int(part[0]), what_raised(error)
+            else:
+                half = len(part) // 2
+                waiting += [part[half:], part[:half]]
+        else:
+            taken = both
+
+
+def failing(parts: Sequence[Ints], tried: Callable[[Ints], object]) -> Iterator[tuple[Ints, str]]:
+    """The parts that raise by themselves, each with its error; parts are independent.
+
+    Args:
+        parts: of items.
+        tried: raises if any of the items raise.
+    """
+    if not len(parts):
+        return
+    try:
+        tried(np.concatenate(parts))
+    except (UserFunctionError, NumericOverflowError) as error:
+        if len(parts) == 1:
+            yield parts[0], what_raised(error)
+        else:
+            half = len(parts) // 2
+            yield from failing(parts[:half], tried)
+            yield from failing(parts[half:], tried)
+
+
+def what_raised(error: UserFunctionError | NumericOverflowError) -> str:
+    """The cause, without the fix."""
+    return error.raised or str(error)
 
 
 class RowErrorsPart(WindowPart):

@@ -20,31 +20,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.columns import find_column, is_whole_number
 from beamish.contract.drops import NULL_NUMBER
-from beamish.contract.kept import KeyedTable
-from beamish.contract.store import Store
+from beamish.contract.inputs import find_column, is_whole_number
+from beamish.contract.stored import KeyedTable, Store
 from beamish.durations import Duration
 from beamish.errors import ColumnError
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
-from beamish.kernels.buffers import plain, plain_type
+from beamish.kernels.buffers import NO_ENTRY, Flags, Ints, plain, plain_type
 from beamish.kernels.codes import factorize_values, normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import is_orderable, run_starts, sort_keys
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.clock_moves import pass_ends
 from beamish.kinds.window.drops import drop_rows
+from beamish.kinds.window.firing import pass_ends
 from beamish.kinds.window.part import Progress
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.segments import counted_segments
 from beamish.kinds.window.step import Step
-from beamish.tables.keyed_records import HASHED, NOWHERE, KeyedRecords, keyed_table, parts_of_keys
-from beamish.tables.pool import rows_without_columns
-from beamish.tables.records import Records
+from beamish.tables.records import HASHED, NOWHERE, KeyedRecords, Records, keyed_table, parts_of_keys
+from beamish.tables.working_table import rows_without_columns
 from beamish.triggers.trigger import WindowIndices
-from beamish.windows.numbering import Numbering
-from beamish.windows.option import WindowOption
+from beamish.windows.option import Numbering, WindowOption
 
 NAME = "reaches"
 """Before the entries of reaches in a shard's store."""
@@ -55,11 +51,7 @@ _MOST_SPANS = 64
 
 
 def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
-    """Check that rows can be numbered by the columns that are said.
-
-    Raises:
-        ColumnError: one is missing, or has no order, or no whole numbers.
-    """
+    """Check that rows can be numbered by the columns that are said (ColumnError: one is missing, or has no order, or no whole numbers)."""
     for name in numbering.columns:
         type_ = find_column(schema, f"window({window!r})", name).type
         if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):

@@ -12,19 +12,18 @@ from typing import Any
 import attrs
 
 from beamish.contract.clocks import Clocks
-from beamish.contract.counts import Counts
+from beamish.contract.drops import Counts
 from beamish.contract.operator import Operator, Shard
-from beamish.contract.store import Store
+from beamish.contract.stored import Store
 from beamish.contract.updates import Updates
 from beamish.kinds.window.arrival import add_rows
-from beamish.kinds.window.clock_moves import move_clock, move_watermark, take_up_changes
 from beamish.kinds.window.compatibility import check_spec
-from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.output import exploded
+from beamish.kinds.window.firing import move_clock, move_watermark, take_up_changes
 from beamish.kinds.window.packing import about
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.state import State
-from beamish.kinds.window.step import Step
+from beamish.kinds.window.step import Step, exploded
+from beamish.kinds.window.window_table import naming_window
 from beamish.tables.segment_policy import SegmentPolicy
 from beamish.watermarks import NO_WATERMARK_US
 

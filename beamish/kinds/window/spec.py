@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beamish.contract.conditions import where_identity
+from beamish.contract.inputs import where_identity
 from beamish.contract.relation import Relation
 from beamish.kernels.identity import identity, same_identity
 from beamish.kinds.window.options import WindowOptions

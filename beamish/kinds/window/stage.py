@@ -11,34 +11,37 @@ import pyarrow as pa
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
 from beamish.contract.at_rest import Keeps
-from beamish.contract.input_schemas import noted_takes
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.stage import Stage
-from beamish.contract.store import Store
+from beamish.contract.stored import Store, noted_takes
 from beamish.errors import PipelineError, StateError
+from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kernels.identity import identity
-from beamish.kernels.reserved import PREFIX, is_reserved
-from beamish.kinds.deduplicate.words import check_deduplication
+from beamish.kinds.deduplicate.option import check_deduplication
 from beamish.kinds.suppress.option import Suppress
-from beamish.kinds.window.check_row_windows import check_numbering
-from beamish.kinds.window.check_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
+from beamish.kinds.window.checks import (
+    behind_us,
+    check_closes,
+    check_in_time,
+    check_numbering,
+    check_suppress,
+    measured,
+)
 from beamish.kinds.window.forgetting import check_forgetting
 from beamish.kinds.window.operator import WindowOperator
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.options import WindowOptions, gives
 from beamish.kinds.window.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.planning import make_plan
-from beamish.kinds.window.relation import gives
 from beamish.kinds.window.retention import check_retention
 from beamish.kinds.window.windowings import WindowingsOperator
 from beamish.kinds.window.words import calls, describe
 from beamish.modes import AccumulationMode, TimestampCombiner
-from beamish.tables.prefixed import under
-from beamish.tables.stored_tables import INDEX
+from beamish.tables.entries import INDEX, under
 from beamish.triggers.default import Default
-from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
+from beamish.windows.time_windows import InheritedWindows
 from beamish.windows.windowings import WINDOWING
 from beamish.windows.within import Within, WithinInput
 
@@ -274,11 +277,7 @@ def _is_timeless(options: WindowOptions) -> bool:
 
 
 def _common_window(takes: Sequence[Relation]) -> WindowOption:
-    """The window option of all inputs.
-
-    Raises:
-        PipelineError: they differ, or an input is a source, whose rows have no windows.
-    """
+    """The window option of all inputs (PipelineError: they differ, or an input is a source, whose rows have no windows)."""
     first = takes[0].window
     for relation in takes:
         if relation.window is None or first is None:

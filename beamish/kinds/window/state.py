@@ -1,4 +1,4 @@
-"""The state of a window shard: windows in segments (segments.py), metadata (note.py), and tables by key."""
+"""The state of a window shard: windows in segments (segments.py), metadata (segments.py), and tables by key."""
 
 from __future__ import annotations
 
@@ -10,22 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
-from beamish.contract.input_schemas import note_takes
-from beamish.contract.kept import INDEX
-from beamish.contract.store import Store
-from beamish.kernels.arrays import Flags, Ints
-from beamish.kinds.window.note import Changed, Note
+from beamish.contract.stored import INDEX, Store, note_takes
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.segments import LAYOUT, part_of_counted
-from beamish.kinds.window.trigger_tree import trigger_columns
-from beamish.kinds.window.window_table import WindowTable
-from beamish.tables.keyed_records import parts_of_keys
+from beamish.kinds.window.segments import LAYOUT, Changed, Note, part_of_counted
+from beamish.kinds.window.window_table import WindowTable, trigger_columns
 from beamish.tables.notes import check_new, check_unnamed
-from beamish.tables.pool import Pool
+from beamish.tables.records import parts_of_keys
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Runs, Segmented
+from beamish.tables.segments import Runs, Segmented, SegmentStore
+from beamish.tables.working_table import Pool
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 Windows = Segmented[WindowTable]
@@ -57,11 +52,7 @@ class State:
 
     @classmethod
     def open(cls, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> State:
-        """Read the index.
-
-        Raises:
-            StateError: it was written in another format, or cannot be read.
-        """
+        """Read the index (StateError: it was written in another format, or cannot be read)."""
         segments = SegmentStore(store, LAYOUT)
         about = segments.about
         progress = plan.progress.open(plan, store, about)

@@ -11,17 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import of_key
-from beamish.contract.input_schemas import TAKES, widest
-from beamish.contract.store import Store
+from beamish.contract.stored import TAKES, Store, widest
 from beamish.kernels.buffers import pick, plain
 from beamish.kernels.order import sort_keys, sort_order
-from beamish.kinds.window.note import Changed
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_plan import ReadPlan, read_plan
-from beamish.kinds.window.segments import LAYOUT
-from beamish.tables.pool import columns_under
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.stored_tables import naming_entry, segment_name
+from beamish.kinds.window.segments import LAYOUT, Changed
+from beamish.tables.entries import naming_entry, segment_name
+from beamish.tables.segments import SegmentStore
+from beamish.tables.working_table import columns_under
 
 NUMBERS = {
     "start_us": pa.int64(),

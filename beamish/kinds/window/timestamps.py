@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.instants import NO_TIME_US
-from beamish.kernels.arrays import NO_VALUE
+from beamish.kernels.buffers import NO_VALUE
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.trigger_tree import TriggerMerge
+from beamish.kinds.window.window_table import TriggerMerge
 from beamish.modes import TimestampCombiner
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 

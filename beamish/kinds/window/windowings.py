@@ -15,27 +15,23 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, Compared, Keeps, read_key
-from beamish.contract.counts import Counts
-from beamish.contract.kept import KeyedTable, Note
+from beamish.contract.drops import Counts
 from beamish.contract.operator import Operator, Shard
-from beamish.contract.store import Store
+from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import Updates
 from beamish.errors import StateError
 from beamish.kinds.window.at_rest import Rows, Windows, answer_of
-from beamish.kinds.window.joining import joined
 from beamish.kinds.window.operator import WindowOperator
-from beamish.kinds.window.packing import about, pack_rows
+from beamish.kinds.window.packing import about, joined, pack_rows, rows_taken
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_plan import ReadPlan
 from beamish.kinds.window.row_errors import wanted_and_unusable
-from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
 from beamish.kinds.window.stored_windows import NotedWindows, noted_windows
 from beamish.kinds.window.words import carried, kept
 from beamish.pane import DropReason
+from beamish.tables.entries import INDEX, WINDOWINGS, StoreUnder, under
 from beamish.tables.notes import check_new
-from beamish.tables.prefixed import StoreUnder, under
-from beamish.tables.stored_tables import INDEX, WINDOWINGS
 from beamish.windows.windowings import WINDOWING
 
 Plans = Mapping[str | None, ReadPlan]

@@ -6,18 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from beamish.contract.conditions import describe_where
+from beamish.contract.inputs import describe_where
 from beamish.contract.relation import Relation
-from beamish.kernels.formulas import shown_formulas
-from beamish.kernels.reserved import has_no_event_time
-from beamish.kinds.deduplicate.option import FOREVER
-from beamish.kinds.deduplicate.words import describe_deduplication
+from beamish.kernels.column_names import has_no_event_time
+from beamish.kernels.expressions import shown_formulas
+from beamish.kinds.deduplicate.option import FOREVER, describe_deduplication
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.pairs_once import describe_pairs_once, joins_once
 from beamish.kinds.window.plan import WindowPlan
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.watermarks import NoWatermark
-from beamish.windows.numbering import Numbering
+from beamish.windows.option import Numbering
 
 
 def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tuple[str, str]]:

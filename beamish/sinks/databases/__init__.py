@@ -18,11 +18,7 @@ DATABASES: dict[str, type[Database]] = {
 
 
 def database_of(uri: object) -> Database:
-    """The database of a URI.
-
-    Raises:
-        OptionError: unknown scheme, non-printable characters, or an in-memory database.
-    """
+    """The database of a URI (OptionError: unknown scheme, non-printable characters, or an in-memory database)."""
     scheme = uri.partition(":")[0].lower() if isinstance(uri, str) and uri.isprintable() else ""
     if scheme not in DATABASES or not isinstance(uri, str):
         raise OptionError(

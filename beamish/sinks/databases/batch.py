@@ -1,7 +1,8 @@
-"""A batch for a table: one row per identity, in columns of supported types."""
+"""A batch for a table of a database: one row per identity, in columns that it knows; and names as SQL reads them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import attrs
@@ -9,8 +10,54 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.addresses import printable
+from beamish.errors import OptionError
 from beamish.kernels.codes import factorize_rows, hash_rows, normalise
-from beamish.kernels.image_columns import DELETED, SEQUENCE
+from beamish.kernels.upserts import DELETED, SEQUENCE
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+def quoted(name: str) -> str:
+    """Quote any name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@attrs.frozen
+class TableName:
+    """A table name, with an optional schema."""
+
+    schema: str | None
+    name: str
+
+    @classmethod
+    def read(cls, words: object) -> TableName:
+        """Parse a SQL name: ``hourly``, ``stats.hourly``, ``stats."by.hour"`` (OptionError: not a valid table name)."""
+        parts, at = [], 0
+        while isinstance(words, str) and (found := _PART.match(words, at)):
+            parts.append(found[1].replace('""', '"') if found[1] else found[2].strip())
+            at = found.end()
+            if at == len(words) or words[at] != ".":
+                break
+            at += 1
+        if not isinstance(words, str) or at != len(words) or len(parts) not in (1, 2) or "" in parts:
+            raise OptionError(
+                f"table={printable(words)}: must be a name such as 'hourly' or 'stats.hourly'; a dot within a name needs quotes: "
+                "'stats.\"by.hour\"'"
+            )
+        return cls(parts[0] if len(parts) == 2 else None, parts[-1])
+
+    def beside(self, name: str) -> TableName:
+        """A table in the same schema."""
+        return TableName(self.schema, name)
+
+    @property
+    def sql(self) -> str:
+        """The quoted name."""
+        return ".".join(quoted(part) for part in (self.schema, self.name) if part is not None)
+
+    def __str__(self) -> str:
+        return ".".join(filter(None, (self.schema, self.name)))
 
 
 @attrs.frozen(eq=False)

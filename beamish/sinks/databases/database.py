@@ -14,16 +14,16 @@ import importlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 import pyarrow as pa
 
 from beamish.addresses import printable, without_secrets
-from beamish.errors import HIDDEN, SinkError, cause, values_are_hidden
-from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.sinks.databases.batch import Batch
-from beamish.sinks.databases.names import TableName, quoted
+from beamish.errors import HIDDEN, OptionError, SinkError, cause, values_are_hidden
+from beamish.kernels.upserts import DELETED, SEQUENCE
+from beamish.sinks.databases.batch import Batch, TableName, quoted
 
 STAGE = "_beamish_stage"
 """The temporary table that a batch is loaded into."""
@@ -237,3 +237,38 @@ def newer(of: str = "s", than: str = "t") -> str:
 def written(batch: Batch, *, keep_deleted: bool) -> list[str]:
     """The columns to write."""
     return [*batch.data, *([DELETED] if keep_deleted else [])]
+
+
+@attrs.frozen
+class FileDatabase(Database):
+    """A database in a file, ``scheme:///relative.db``, ``scheme:////absolute.db`` or ``scheme:file.db``."""
+
+    @property
+    def address(self) -> str:
+        """The path.
+
+        Raises:
+            OptionError: the URI has no path.
+        """
+        scheme, _, rest = self.uri.partition(":")
+        path = rest.removeprefix("///")
+        if not path or path.startswith((":", "//")):
+            raise OptionError(
+                f"uri={printable(self.uri)}: must name a file: '{scheme}:///folder/file.db' (relative) or '{scheme}:////folder/file.db' "
+                "(absolute); an in-memory database would be lost with each batch's connection"
+            )
+        return path
+
+    def connect(self, driver: Any) -> Any:
+        """Connect; a new file is created in an existing folder.
+
+        Raises:
+            SinkError: the folder does not exist.
+        """
+        folder = Path(self.address).absolute().parent
+        if not folder.is_dir():
+            shown = without_secrets(str(folder), self.uri)
+            raise SinkError(
+                f"{self.title}: {printable(self.uri)}: the folder {shown!r} does not exist; create it first"
+            )
+        return super().connect(driver)

@@ -18,11 +18,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.kernels.merge_statement import MergeInto
-from beamish.sinks.databases.batch import Batch
-from beamish.sinks.databases.database import STAGE, check_collation, decimal_fits, literal, rows_of
-from beamish.sinks.databases.files import FileDatabase
-from beamish.sinks.databases.names import TableName, quoted
+from beamish.kernels.upserts import MergeInto
+from beamish.sinks.databases.batch import Batch, TableName, quoted
+from beamish.sinks.databases.database import STAGE, FileDatabase, check_collation, decimal_fits, literal, rows_of
 
 _TYPES = {
     pa.bool_(): "BOOLEAN",

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from beamish.addresses import is_uri, printable
 from beamish.errors import ColumnError, OptionError, SinkError
-from beamish.kernels.image_columns import DELETED
-from beamish.sinks.databases.batch import Batch
+from beamish.kernels.upserts import DELETED
+from beamish.sinks.databases.batch import Batch, TableName, quoted
 from beamish.sinks.databases.database import STAGE, Database, decimal_fits, literal, names, newer, rows_of, written
-from beamish.sinks.databases.names import TableName, quoted
 
 _LONGEST = 63
 """Maximum length of a name in bytes; PostgreSQL truncates longer ones."""
@@ -58,11 +57,7 @@ class PostgreSql(Database):
 
     @property
     def address(self) -> str:
-        """The address in the driver's format.
-
-        Raises:
-            OptionError: the URI is malformed.
-        """
+        """The address in the driver's format (OptionError: the URI is malformed)."""
         if "://" not in self.uri or not is_uri(self.uri):
             raise OptionError(
                 f"uri={printable(self.uri)}: must be 'postgresql://user:password@host:port/database'; percent-encode special characters "

@@ -14,11 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.errors import OptionError, SinkError
-from beamish.kernels.image_columns import DELETED
-from beamish.sinks.databases.batch import Batch
-from beamish.sinks.databases.database import STAGE, check_collation, equal, literal, names, newer, rows_of, written
-from beamish.sinks.databases.files import FileDatabase
-from beamish.sinks.databases.names import TableName, quoted
+from beamish.kernels.upserts import DELETED
+from beamish.sinks.databases.batch import Batch, TableName, quoted
+from beamish.sinks.databases.database import (
+    STAGE,
+    FileDatabase,
+    check_collation,
+    equal,
+    literal,
+    names,
+    newer,
+    rows_of,
+    written,
+)
 
 _WAIT_S = 30
 """How long a transaction waits for another one to end, seconds."""

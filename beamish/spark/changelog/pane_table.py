@@ -9,8 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.contract.pane_identity import Ledger
-from beamish.contract.relation import Follows
+from beamish.contract.relation import Ledger, SlotSemantics
 from beamish.errors import ColumnError, OptionError
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.spark.rows.columns import column
@@ -49,7 +48,7 @@ class PaneTable:
         _check_panes(call, schema)
         known = Ledger.read(schema["pane"].metadata)
         before = schema.names[: schema.names.index("window")]
-        ledger = known or Ledger(tuple(before), _slot(before), Follows.RETRACTING, windowed=True, merging=False)
+        ledger = known or Ledger(tuple(before), _slot(before), SlotSemantics.RETRACTING, windowed=True, merging=False)
         if keys is not None:
             slot = _checked_keys(call, keys, schema.names)
             ledger = attrs.evolve(ledger, slot=slot, keys=slot if known is None else ledger.keys)
@@ -58,21 +57,13 @@ class PaneTable:
 
     @property
     def latest(self) -> PaneTable:
-        """Without UPDATE_BEFORE rows: each row sets or deletes its slot.
-
-        Raises:
-            ColumnError: rows have no identity.
-        """
+        """Without UPDATE_BEFORE rows: each row sets or deletes its slot (ColumnError: rows have no identity)."""
         _ = self.slot
         return attrs.evolve(self, rows=self.rows.where("pane.change <> 'UPDATE_BEFORE'"))
 
     @property
     def slot(self) -> list[Column]:
-        """The columns that identify a row, by name; the window as two columns.
-
-        Raises:
-            ColumnError: rows have no identity.
-        """
+        """The columns that identify a row, by name; the window as two columns (ColumnError: rows have no identity)."""
         if self.ledger.slot is None:
             raise ColumnError(
                 f"{self.call}: rows have no identity: joined rows may share key and window, and the keys of versions are unknown in a table without beamish's metadata; pass keys=['order_id'], the columns that identify a row"
@@ -112,11 +103,7 @@ class PaneTable:
     def with_data(
         self, *added: Column, fields: Sequence[str], flat: bool = False, last: Sequence[Column] = ()
     ) -> DataFrame:
-        """Combine columns.
-
-        Raises:
-            ColumnError: a name is repeated.
-        """
+        """Combine columns (ColumnError: a name is repeated)."""
         out = self.rows.select(*added, *self.data(fields, flat=flat), *last)
         seen: dict[str, str] = {}
         for name in out.columns:
@@ -140,11 +127,7 @@ def _check_panes(call: str, schema: t.StructType) -> None:
 
 
 def check_field(call: str, schema: t.StructType, name: str) -> None:
-    """Check that the column ``pane`` has a field.
-
-    Raises:
-        ColumnError: it does not.
-    """
+    """Check that the column ``pane`` has a field (else ColumnError)."""
     pane = schema["pane"].dataType
     if name not in (pane.names if isinstance(pane, t.StructType) else []):
         raise ColumnError(

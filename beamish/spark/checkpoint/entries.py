@@ -1,28 +1,33 @@
-"""The entries of the shards' stores in a checkpoint, read with Spark's state reader (docs/spark-notes.md#state-from-outside)."""
+"""The entries of the shards' stores in a checkpoint, read by Spark's own reader of state (docs/spark-notes.md#state-from-outside), and questions to shards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.contract.store import DictStore
-from beamish.errors import of
-from beamish.spark.operator.notes import every, opened
-from beamish.spark.operator.partition import NO_SHARD, other_partition
-from beamish.spark.rows.shard_ids import partition_of
+from beamish.addresses import printable
+from beamish.at_rest import note_names
+from beamish.contract.at_rest import Answer, Asked, Keeps
+from beamish.contract.stored import ABOUT, DictStore
+from beamish.errors import ColumnError, StateError, of
+from beamish.flow import Flow
+from beamish.spark.operator.notes import NO_SHARD, every, noted_shards, opened, other_partition
+from beamish.spark.rows.columns import column
+from beamish.spark.rows.pack import partition_of, shard_ids
+from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.session import check_session
 
 
 def checkpoint_reader(spark: SparkSession) -> DataFrameReader:
-    """A reader for a checkpoint, in a session that may not have run a query.
-
-    Raises:
-        SparkSetupError: Spark is too old.
-    """
+    """A reader for a checkpoint, in a session that may not have run a query (SparkSetupError: Spark is too old)."""
     check_session(spark)
     # The state reader needs the StateStoreCoordinator, which Spark 4.2.0 and 4.2.1 create with the session's query
     # manager.
@@ -32,11 +37,7 @@ def checkpoint_reader(spark: SparkSession) -> DataFrameReader:
 
 @contextmanager
 def state_errors() -> Iterator[None]:
-    """Report Spark's error for an unreadable checkpoint as a StateError.
-
-    Raises:
-        StateError: the checkpoint cannot be read.
-    """
+    """Report Spark's error for an unreadable checkpoint as a StateError (StateError: the checkpoint cannot be read)."""
     try:
         yield
     except Exception as error:
@@ -125,3 +126,105 @@ def store_of(entries: pa.Table, asked: Callable[[str], bool] = every) -> DictSto
     """
     names, values = entries["name"].to_pylist(), entries["value"].to_pylist()
     return opened(dict(zip(names, values, strict=True)), entries["shard"][0].as_py(), asked)
+
+
+MOST_NAMES = 1000
+"""Up to this many entries are requested by name; beyond it, all are read."""
+Notes = Mapping[int, DictStore]
+
+
+def notes_pattern() -> str:
+    """A regular expression for the names of metadata entries."""
+    return rf"^(.+/)?({'|'.join(note_names())})$"
+
+
+def is_note(name: str) -> bool:
+    """Whether an entry is metadata of a shard, or the stage's description."""
+    return re.search(notes_pattern(), name) is not None
+
+
+@state_errors()
+def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | None], asked: Asked) -> DataFrame:
+    """The answer of a stage to a query, as rows.
+
+    Args:
+        flow: the pipeline's.
+        number: of the stage.
+        state: the session, the checkpoint's folder, and the batch after which to read it; None: the last one.
+        asked: the query.
+
+    Raises:
+        StateError: the checkpoint has no such stage, belongs to another pipeline, or is too old to be read without input.
+        OptionError, PipelineError: see ``AtRest.answer``.
+    """
+    spark, checkpoint, batch = state
+    below, why = flow.flows[number - 1], None
+    for operator in _by_likelihood(operators(spark, checkpoint), number):
+        entries = entries_of(spark, checkpoint, batch, operator)
+        notes = stores_of(entries.where(F.col("name").rlike(notes_pattern())).collect(), is_note)
+        if _number(notes) not in (0, number):
+            continue
+        shards = max(map(noted_shards, notes.values()), default=1)
+        try:
+            at_rest = below.stage.at_rest(below.takes, list(notes.values()), asked.what, shards=shards)
+        except (ColumnError, StateError) as error:  # it belongs to another stage
+            why = why or error
+        else:
+            answer = at_rest.answer(asked)
+            found = answered(entries, notes, answer, shards)
+            return _flat(found, answer.schema) if asked.what is Keeps.WINDOWS else found
+    raise StateError(
+        f"state: checkpoint {printable(checkpoint)}: {why}"
+        if why is not None
+        else f"state: the checkpoint {printable(checkpoint)} has no state of stage {number}; give the folder of the query's option checkpointLocation"
+    )
+
+
+def _by_likelihood(ids: list[int], number: int) -> list[int]:
+    """The ids of operators, the most likely one of a stage with this number first: Spark numbers them from the last stage on."""
+    return sorted(ids, key=lambda one: one != len(ids) - number)
+
+
+def _number(notes: Notes) -> int:
+    """The number of a stage, from its description; 0: none."""
+    stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), None)
+    return 0 if stored is None else int(json.loads(stored).get("stage", 0))
+
+
+def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int) -> DataFrame:
+    """The rows of an answer; lazy.
+
+    Args:
+        entries: those of the shards' stores.
+        notes: of each shard.
+        answer: reads them.
+        shards: number of shards.
+    """
+    needs = [answer.needs(store) for store in notes.values()]
+    names = frozenset(name for each in needs for name in each or ())
+    below, reads_all = tuple(name for name in names if name.endswith("/")), None in needs
+    if not reads_all and len(names) <= MOST_NAMES:
+        name = F.col("name")
+        wanted = reduce(or_, map(name.startswith, below), name.isin(list(names)) | name.rlike(notes_pattern()))
+        entries = entries.where(wanted)
+    if answer.shard is not None:
+        entries = entries.where(F.col("shard") == shard_ids(shards)[answer.shard])
+    note = re.compile(notes_pattern())
+
+    def is_needed(name: str) -> bool:
+        return reads_all or name in names or name.startswith(below) or note.search(name) is not None
+
+    def rows(of_shard: pa.Table) -> pa.Table:
+        return answer.read(store_of(of_shard, is_needed))
+
+    return entries.groupBy("shard").applyInArrow(rows, spark_schema(answer.schema))
+
+
+def _flat(windows: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The columns of keys and of values, flattened."""
+    columns = [
+        column(field.name).getField(one.name).alias(one.name) if one is not field else column(field.name)
+        for field in schema
+        for one in (field.type if field.name in ("key", "values") else [field])
+    ]
+    return windows.select(*columns)

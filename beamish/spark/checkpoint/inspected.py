@@ -17,15 +17,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable, without_secrets
-from beamish.at_rest.stage_facts import StageFacts, stage_facts
+from beamish.at_rest import StageFacts, stage_facts
 from beamish.contract.at_rest import Asked, AtRest, Keeps
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.errors import BeamishError, OptionError, StateError
 from beamish.flow import Flow
-from beamish.spark.checkpoint.asking import answered, is_note, notes_pattern
-from beamish.spark.checkpoint.entries import checkpoint_reader, entries_of, operators, state_errors, stores_of
+from beamish.spark.checkpoint.entries import (
+    answered,
+    checkpoint_reader,
+    entries_of,
+    is_note,
+    notes_pattern,
+    operators,
+    state_errors,
+    stores_of,
+)
 from beamish.spark.operator.notes import noted_shards
-from beamish.spark.rows.types import spark_schema
+from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.millis import watermark_us
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -94,11 +102,7 @@ class Batch:
 
 @state_errors()
 def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
-    """The batches in a checkpoint, in order.
-
-    Raises:
-        StateError: not the checkpoint of a query that has run a batch.
-    """
+    """The batches in a checkpoint, in order (StateError: not the checkpoint of a query that has run a batch)."""
     try:
         offsets = {row.batch: row for row in _log(spark, checkpoint, "offsets").collect()}
         commits = {row.batch: row for row in _log(spark, checkpoint, "commits").collect()}
@@ -157,11 +161,7 @@ def _watermark(ms: int | None) -> int:
 
 
 def batch_meant(batches: Sequence[Batch], batch: int | None) -> Batch:
-    """The selected committed batch; None: the last one.
-
-    Raises:
-        OptionError: the checkpoint does not have it.
-    """
+    """The selected committed batch; None: the last one (OptionError: the checkpoint does not have it)."""
     done = {one.number: one for one in batches if one.committed}
     if batch is None:
         return done[max(done)]

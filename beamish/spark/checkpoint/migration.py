@@ -1,15 +1,22 @@
-"""Migration of a checkpoint: same batches and offsets, repartitioned state (docs/upgrading.md#migrate).
+"""Migrating a checkpoint: same batches and offsets, repartitioned state (docs/upgrading.md#migrate).
 
 The new checkpoint is a copy of the old one, in which Spark runs one extra batch, with the stages of the pipeline in their
 positions in the query: its input is the state's entries, and it emits nothing. Then the log is rewritten so that this batch ends
 at the offsets of the one before, and the query continues with the next rows. The old checkpoint is not changed.
+
+The absolute paths in a checkpoint: Spark stores the location of each operator's state schema as a URI.
+
+So a moved or copied checkpoint cannot be read: Spark looks for the schema in the old location.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +25,61 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.at_rest.rescale import check_carries_over, put_together, split
+from beamish.at_rest import check_carries_over, put_together, split
 from beamish.contract.operator import Operator
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.errors import StateError
 from beamish.flow import BoundFlow
-from beamish.kernels.reserved import WATERMARK
+from beamish.kernels.column_names import WATERMARK
 from beamish.spark.checkpoint.entries import entries_of, has_other_operators, state_errors, store_of
-from beamish.spark.checkpoint.paths import relocate
 from beamish.spark.checkpoint.stored_query import StoredQuery, is_heartbeat
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
-from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
-from beamish.spark.operator.processor import OUTPUT
-from beamish.spark.rows.shard_ids import shard_ids
-from beamish.spark.rows.types import spark_schema
-from beamish.spark.sources.heartbeats import HeartbeatReader
+from beamish.spark.operator.heartbeats import HeartbeatReader
+from beamish.spark.operator.processor import OUTPUT, CarryOver, RunnersEntries
+from beamish.spark.rows.pack import shard_ids
+from beamish.spark.rows.schemas import spark_schema
+
+_NOTED = re.compile(r'"([^"]*)(/state/\d+/_stateSchema/)')
+"""A stored path: the checkpoint, and the folder within it."""
+
+
+def relocate(folder: Path, location: str) -> None:
+    """Rewrite the location of a checkpoint.
+
+    Args:
+        folder: its folder.
+        location: the URI under which Spark will find it.
+    """
+    for path in _notes(folder):
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        moved = _NOTED.sub(lambda found: f'"{location}{found[2]}', path.read_text("utf-8"))
+        path.write_text(moved, "utf-8")
+
+
+@contextmanager
+def in_place(checkpoint: Path, beside: Path) -> Iterator[Path]:
+    """A checkpoint that Spark can read: itself, or for a moved one a temporary copy with rewritten paths.
+
+    Args:
+        checkpoint: its folder.
+        beside: where to put the copy.
+    """
+    noted = {found[1] for path in _notes(checkpoint) for found in _NOTED.finditer(path.read_text("utf-8"))}
+    if noted <= {f"file:{checkpoint}"}:
+        yield checkpoint
+        return
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{beside.name}.", dir=beside.parent) as folder:
+        copy = Path(folder, "checkpoint")
+        shutil.copytree(checkpoint, copy)
+        relocate(copy, f"file:{copy}")
+        yield copy
+
+
+def _notes(checkpoint: Path) -> list[Path]:
+    """The files with stored paths."""
+    return [path for path in checkpoint.glob("state/*/_metadata/*/*") if not path.name.startswith(".")]
+
 
 _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
 _PARTS = pa.schema([("to", pa.int32()), ("of", pa.int32()), *list(_ENTRIES)[1:]])

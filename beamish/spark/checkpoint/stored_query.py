@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.contract.input_schemas import TAKES, described_columns, widest
-from beamish.contract.store import ABOUT, DictStore
+from beamish.contract.stored import ABOUT, TAKES, DictStore, described_columns, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.spark.checkpoint.entries import (
@@ -26,11 +26,17 @@ from beamish.spark.checkpoint.entries import (
     stores_of,
 )
 from beamish.spark.checkpoint.inspected import read_batches
-from beamish.spark.checkpoint.offset_log import entry_digest
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.stream import needs_ticks
 from beamish.spark.operator.notes import NOTE
 from beamish.spark.runtime.session import shard_count
+
+
+def entry_digest(spark: SparkSession, checkpoint: str, batch: int) -> str:
+    """A digest of a batch's entry in the offset log."""
+    lines = spark.read.text(f"{checkpoint.rstrip('/')}/offsets/{batch}", wholetext=True).collect()
+    return f"offsets {hashlib.sha256(lines[0].value.encode()).hexdigest()[:32]}"
+
 
 _BULK = r"(^|/)[a-z]-?\d+$"
 """The entries of segments, which have no metadata."""
@@ -59,11 +65,7 @@ class StoredQuery:
 
 @state_errors()
 def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
-    """The query of a checkpoint.
-
-    Raises:
-        StateError: not the checkpoint of a query that has committed a batch, or cannot be read.
-    """
+    """The query of a checkpoint (StateError: not the checkpoint of a query that has committed a batch, or cannot be read)."""
     batches = read_batches(spark, checkpoint)
     batch = max(one.number for one in batches if one.committed)
     stages, partitions = [], partitions_of(spark, checkpoint)
@@ -95,7 +97,7 @@ def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
 
 
 def _has_heartbeats(spark: SparkSession, checkpoint: str, batch: int) -> bool:
-    """Whether one of the sources' offsets is a heartbeat's (``sources/heartbeats.py``)."""
+    """Whether one of the sources' offsets is a heartbeat's (``operator/heartbeats.py``)."""
     offsets = spark.read.text(f"{checkpoint.rstrip('/')}/offsets/{batch}").collect()
     return any(is_heartbeat(row.value) for row in offsets)
 
@@ -166,11 +168,7 @@ def _shards_of(stored: StoredQuery) -> int | None:
 
 
 def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
-    """A flow bound to the stored schemas.
-
-    Raises:
-        OptionError: they are not stored.
-    """
+    """A flow bound to the stored schemas (OptionError: they are not stored)."""
     flow.check()
     schemas: dict[str | None, pa.Schema] = {}
     flows = flow.flows

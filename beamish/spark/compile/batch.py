@@ -16,18 +16,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from beamish.contract.operator import Native, Operator
-from beamish.contract.output_sequence import came_out
-from beamish.contract.pane_identity import Ledger
-from beamish.contract.store import DictStore
+from beamish.contract.relation import Ledger
+from beamish.contract.stored import DictStore
+from beamish.contract.updates import came_out
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
 from beamish.source import Source
-from beamish.spark.compile.native import native_panes, why_not_native
-from beamish.spark.compile.native_as_of import native_joined, why_not_native_as_of
+from beamish.spark.compile.native import native_joined, native_panes, why_not_native, why_not_native_as_of
 from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
-from beamish.spark.rows.types import spark_schema
+from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows, event_time_us_of
 from beamish.spark.runtime.workers import check_workers
 from beamish.windows.windowings import WINDOWING
@@ -104,11 +103,7 @@ def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, Data
 
 
 def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
-    """The final panes of the last stage by one pass of the engine per shard.
-
-    Raises:
-        SparkSetupError: the workers' Python cannot run it.
-    """
+    """The final panes of the last stage by one pass of the engine per shard (SparkSetupError: the workers' Python cannot run it)."""
     operator, packed = flow.operator, []
     check_workers(next(iter(frames.values())).sparkSession)
     for number, taken in enumerate(flow.inputs):

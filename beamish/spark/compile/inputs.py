@@ -1,24 +1,25 @@
-"""The DataFrames of a flow's sources, matched with them and with normalised column names."""
+"""The DataFrames of a flow's sources, matched with them and with their columns named; and what versioned tables begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.addresses import printable
-from beamish.contract.pane_identity import Ledger
-from beamish.contract.relation import Follows
-from beamish.errors import PipelineError
+from beamish.contract.relation import Ledger, SlotSemantics
+from beamish.errors import ColumnError, PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.forms import is_of_panes, not_as_rows
-from beamish.kernels.reserved import has_no_event_time
+from beamish.kernels.column_names import has_no_event_time
 from beamish.source import Source, StoredPanes
-from beamish.spark.rows.columns import NamedRows, name_columns
-from beamish.spark.rows.given import Given, Told
+from beamish.spark.rows.columns import NamedRows, column, name_columns
+from beamish.spark.rows.schemas import DeclaredInputs, Given
 from beamish.spark.rows.watermark_column import SourceRows, with_watermark
 
 
@@ -54,17 +55,13 @@ class NamedInputs:
         return {name: with_watermark(rows) for name, rows in self.named.items()}
 
     def bind(self, shards: int) -> BoundFlow:
-        """The flow bound to the columns.
-
-        Raises:
-            ColumnError: a column is missing or of the wrong type.
-        """
+        """The flow bound to the columns (ColumnError: a column is missing or of the wrong type)."""
         schemas: dict[str | None, pa.Schema] = {name: rows.schema for name, rows in self.named.items()}
         return self.flow.bind(schemas, shards=shards)
 
 
 def name_inputs(
-    flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], told: Told | None = None
+    flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], told: DeclaredInputs | None = None
 ) -> NamedInputs:
     """Match DataFrames with the sources of a flow, and name their columns.
 
@@ -108,11 +105,7 @@ def _check(flow: Flow, *, streaming: bool) -> None:
 
 
 def check_streams(flow: Flow) -> None:
-    """Check that every stage emits something on unbounded streams.
-
-    Raises:
-        PipelineError: one never would.
-    """
+    """Check that every stage emits something on unbounded streams (PipelineError: one never would)."""
     for below in flow.flows:
         below.stage.check_stream(below.takes)
 
@@ -191,7 +184,11 @@ def _are_panes(given: Given) -> bool:
 def _stand(given: Given) -> bool:
     """Whether panes are known to be final: none is retracted or replaced, and no row is a dropped one."""
     known = Ledger.read(given.schema["pane"].metadata)
-    return known is not None and known.follows in (Follows.ONCE, Follows.ADDING) and "dropped" not in given.columns
+    return (
+        known is not None
+        and known.follows in (SlotSemantics.ONCE, SlotSemantics.ADDING)
+        and "dropped" not in given.columns
+    )
 
 
 def _without_dropped(source: Source, given: Given) -> Given:
@@ -199,3 +196,41 @@ def _without_dropped(source: Source, given: Given) -> Given:
         return given
     schema = t.StructType([field for field in given.schema if field.name != "dropped"])
     return attrs.evolve(given, df=given.df.where("pane.kind <> 'DROPPED'").drop("dropped"), schema=schema)
+
+
+def name_initial(inputs: NamedInputs, initial: Mapping[str | None, Any]) -> dict[str | None, SourceRows]:
+    """The initial rows of each table, checked, with the columns of its source.
+
+    Raises:
+        PipelineError: not a batch DataFrame.
+        ColumnError: columns of the source are missing, or have other types.
+    """
+    return {name: _like(inputs, name, df) for name, df in initial.items()}
+
+
+def _like(inputs: NamedInputs, name: str | None, df: Any) -> SourceRows:
+    if not isinstance(df, DataFrame) or df.isStreaming:
+        raise PipelineError(
+            f"apply(initial={df!r}): must be a batch DataFrame with the table's changes (spark.read), not a stream: it is loaded once, before the first batch"
+        )
+    rows = inputs.named[name]
+    named = name_columns(rows.source, Given.asked(df), list(rows.schema.names), whole_rows=False)
+    for field in rows.schema:
+        if field.name not in named.schema.names:
+            raise ColumnError(
+                f"apply(initial=...): there is no column {field.name!r}; it must have those of the table's changes"
+            )
+        if named.schema.field(field.name).type != field.type:
+            raise ColumnError(
+                f"apply(initial=...): {field.name!r} is {named.schema.field(field.name).type}, in the table's changes {field.type}; "
+                "cast one of them"
+            )
+    like = named.df.select(*map(column, rows.df.columns))
+    return SourceRows(like, F.unix_micros(column(rows.source.event_time)))
+
+
+def with_initial(
+    frames: Mapping[str | None, DataFrame], initial: Mapping[str | None, SourceRows]
+) -> Mapping[str | None, DataFrame]:
+    """The rows of a batch, including the initial rows of its tables."""
+    return {name: df.unionAll(initial[name].df) if name in initial else df for name, df in frames.items()}

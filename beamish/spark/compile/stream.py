@@ -7,7 +7,7 @@ Each stage, from the leaves to the root, is
     -> heartbeats for every shard, if the flow needs the clock
     -> by shard, the operator, which emits panes as bytes                                  (operator/processor.py)
 
-and the last one emits panes as rows of plain columns if possible (operator/pane_rows.py), else as bytes too. The watermark is
+and the last one emits panes as rows of plain columns if possible (operator/panes.py), else as bytes too. The watermark is
 Spark's if one number is right for every stage. Otherwise - inputs that follow the clock, stages that see only some of the sources
 - tasks report the watermark of their rows, and each stage forwards its own to the next.
 """
@@ -22,27 +22,39 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
-from beamish.contract.input_schemas import COLUMNS, schema_texts
 from beamish.contract.operator import Cadence, Operator
-from beamish.description import descriptions
-from beamish.flow import BoundFlow
-from beamish.kernels.reserved import WATERMARK
+from beamish.contract.stored import COLUMNS, schema_texts
+from beamish.flow import BoundFlow, descriptions
+from beamish.kernels.column_names import WATERMARK
 from beamish.source import Source
+from beamish.spark.operator.heartbeats import heartbeats, register
 from beamish.spark.operator.notes import About
-from beamish.spark.operator.pane_bytes import panes_from_bytes
-from beamish.spark.operator.pane_rows import are_plain, panes_of_rows, plain_schema
-from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
-from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
-from beamish.spark.rows.known import known
-from beamish.spark.rows.own_watermarks import OF_PANES
-from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
-from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
-from beamish.spark.rows.types import pane_schema, spark_schema
+from beamish.spark.operator.panes import are_plain, panes_from_bytes, panes_of_rows, plain_schema
+from beamish.spark.operator.processor import (
+    OBSERVED_OUTPUT,
+    OUTPUT,
+    FromQuery,
+    FromReports,
+    ShardProcessor,
+    WakePolicy,
+    WatermarkSource,
+)
+from beamish.spark.rows.columns import OF_PANES
+from beamish.spark.rows.pack import (
+    FIRST_SHARD,
+    NO_INPUT,
+    PACKED,
+    known,
+    pane_packer,
+    select_read,
+    shard_ids,
+    source_packer,
+)
+from beamish.spark.rows.schemas import pane_schema, spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.runtime.observation import with_observation
 from beamish.spark.runtime.session import check_least_watermark, warn_of_single_batches
-from beamish.spark.runtime.worker_sockets import AcknowledgedFunction
-from beamish.spark.sources.heartbeats import heartbeats, register
+from beamish.spark.runtime.workers import AcknowledgedFunction
 
 
 def panes_of_stream(
@@ -210,27 +222,27 @@ def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) ->
 
 
 def _packed(
-    operator: Operator, number: int, rows: SourceRows, wakes: Wakes, *, report: bool, call_all: bool
+    operator: Operator, number: int, rows: SourceRows, wakes: WakePolicy, *, report: bool, call_all: bool
 ) -> DataFrame:
     """The payloads of a source's rows, or of another query's panes."""
     if operator.takes[number].is_panes:
         return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
     ids = shard_ids(operator.shards)
     calls = ids if call_all else (FIRST_SHARD,)
-    first_calls = ids if wakes is Wakes.WHEN_DUE else ()
+    first_calls = ids if wakes is WakePolicy.WHEN_DUE else ()
     selected = select_read(operator, number, rows, report=report)
     packer = source_packer(operator, number, calls=calls, first_calls=first_calls)
     return selected.mapInArrow(packer, spark_schema(PACKED))
 
 
-def wakes_of(operator: Operator, *, reports: bool) -> Wakes:
+def wakes_of(operator: Operator, *, reports: bool) -> WakePolicy:
     """The rows that wake the shards of a stage; ``reports``: tasks report its inputs' watermarks."""
     if any(relation.is_panes for relation in operator.takes):
-        return Wakes.CALLED
+        return WakePolicy.CALLED
     if reports or operator.cadence is Cadence.EVERY_STEP:
-        return Wakes.EVERY_BATCH
+        return WakePolicy.EVERY_BATCH
     moved = any(relation.policy.moved_by_rows for relation in operator.takes)
-    return Wakes.WHEN_DUE if moved else Wakes.CALLED
+    return WakePolicy.WHEN_DUE if moved else WakePolicy.CALLED
 
 
 def _for_each_shard(operator: Operator, ticks: DataFrame) -> DataFrame:

@@ -1,8 +1,16 @@
-"""The runner's own metadata in each shard's state: shard count, timer, number of rows, checksums, description.
+"""The operator's notes in each shard's state, beside the engine's, and the shards that a partition of Spark's state store holds.
 
 The shard count is fixed for a checkpoint: with another one a key's rows would be sent to a shard without the key's state, and its
 windows would silently restart. The first shard is in every batch with rows (``source_packer``), so the first batch after a
 restart compares the counts, and fails as a whole if they differ.
+
+Checks that a partition of Spark's state store has its own state. A shard belongs to partition ``hash(id) mod partitions``, whose state is
+in the folder ``state/<operator>/<partition>`` of the checkpoint. Spark does not check folders: if two are exchanged, their shards find no
+state and start empty, while the windows in the folders fire beside them. So each partition stores its number and stage, which is compared
+in the first batch of each run.
+
+The metadata has a grouping key of its own. Spark's public API reaches only the current key, so the key is set by the client
+behind the handle (docs/spark-notes.md#implicit-key); without such a client, only the shards of one task are compared.
 """
 
 from __future__ import annotations
@@ -10,19 +18,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import attrs
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from beamish.contract.store import ABOUT, DictStore, Store
+from beamish.contract.stored import ABOUT, DictStore, Store
 from beamish.errors import StateError
-from beamish.tables.sealed import (
-    SealedStore,
-    is_sealed,
-    new_word,
-    not_as_written,
-    seal,
-    unseal,
-)
+from beamish.spark.rows.pack import batch_number, in_first_batch, partition_of
+from beamish.tables.entries import SealedStore, is_sealed, new_word, not_as_written, seal, unseal
 
 NOTE = "spark"
 """The entry of a shard's metadata."""
@@ -77,11 +82,7 @@ def new_note(shards: int) -> ShardNote:
 
 
 def _note_of(stored: bytes) -> ShardNote:
-    """Metadata from JSON.
-
-    Raises:
-        StateError: it has fields unknown to this version.
-    """
+    """Metadata from JSON (StateError: it has fields unknown to this version)."""
     said = json.loads(stored)
     unknown = sorted(said.keys() - attrs.fields_dict(ShardNote).keys())
     if unknown:
@@ -105,11 +106,7 @@ def write_note(store: Store, shard: int, note: ShardNote) -> None:
 
 
 def _plain(stored: bytes, shard: int) -> bytes:
-    """Metadata without its seal, as JSON.
-
-    Raises:
-        StateError: it is damaged.
-    """
+    """Metadata without its seal, as JSON (StateError: it is damaged)."""
     # Before seals the value was a text that ends with a bracket.
     whole = not is_sealed(stored) and stored.endswith(b"}") and b'"word"' not in stored
     return stored if whole else unseal(stored, shard, NOTE)
@@ -143,7 +140,7 @@ def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool
 
 @attrs.frozen
 class About:
-    """The description of a stage (``description.py``), stored with the state of each shard.
+    """The description of a stage (``flow.py``), stored with the state of each shard.
 
     Attributes:
         text: JSON.
@@ -169,3 +166,105 @@ class About:
 def noted_shards(store: Store) -> int:
     """The shard count of the checkpoint of a shard's store."""
     return int(json.loads(store.get(NOTE) or b"")["shards"])
+
+
+NO_SHARD = -1
+"""The grouping key of the partition's metadata; shard ids are not negative."""
+_ENTRY = "partition"
+_PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
+"""Local properties with the number of partitions of the checkpoint: in Spark 4.3, and before."""
+
+
+@attrs.frozen
+class PartitionNote:
+    """Metadata of a partition.
+
+    Attributes:
+        stage: number of the stage, from 1.
+        partition: number of the partition, from 0.
+        partitions: number of partitions; with another number it is not comparable.
+        since: batch in which it was written.
+    """
+
+    stage: int
+    partition: int
+    partitions: int
+    since: int
+
+    def check(self, stored: PartitionNote, shard: int) -> None:
+        """Check that the stored metadata belongs to the same partition.
+
+        Args:
+            stored: the stored metadata.
+            shard: the current shard, for the message.
+
+        Raises:
+            StateError: it belongs to another partition.
+        """
+        if (stored.stage, stored.partition) != (self.stage, self.partition):
+            raise other_partition(shard, self.place, f"{stored.place}, written since batch {stored.since}")
+
+    @property
+    def place(self) -> str:
+        """As text."""
+        return f"partition {self.partition} of {self.partitions} of stage {self.stage}"
+
+
+class StatePartition:
+    """The partition of a task.
+
+    Args:
+        handle: Spark's.
+        store: the store of the current shard.
+        stage: number of the stage, from 1.
+    """
+
+    def __init__(self, handle: StatefulProcessorHandle, store: Store, stage: int) -> None:
+        self._store, self._stage = store, stage
+        self._client: Any = getattr(handle, "_statefulProcessorApiClient", None)
+        self._partitions = _partitions()
+        self._partition: int | None = None
+
+    def enter(self, shard: int) -> None:
+        """Check that the state of the current shard belongs to this partition (StateError: it is another partition's or stage's)."""
+        if not self._partitions:
+            return
+        belongs = PartitionNote(self._stage, partition_of(shard, self._partitions), self._partitions, batch_number())
+        if self._partition is None:
+            self._partition = belongs.partition
+            self._compare(belongs, shard)
+        elif self._partition != belongs.partition:
+            here = attrs.evolve(belongs, partition=self._partition)
+            raise other_partition(shard, here.place, belongs.place)
+
+    def _compare(self, here: PartitionNote, shard: int) -> None:
+        if self._client is None or not in_first_batch((here.stage, here.partition)):
+            return
+        self._client.set_implicit_key((NO_SHARD,))
+        sealed = self._store.get(_ENTRY)
+        stored = None if sealed is None else PartitionNote(**json.loads(unseal(sealed, NO_SHARD, _ENTRY)))
+        if stored is None or stored.partitions != here.partitions:
+            self._store.put(_ENTRY, seal(json.dumps(attrs.asdict(here)).encode(), NO_SHARD, _ENTRY))
+        else:
+            here.check(stored, shard)
+        self._client.set_implicit_key((int(shard),))
+
+
+def other_partition(shard: int, here: str, there: str) -> StateError:
+    """Error for a partition with another one's state.
+
+    Args:
+        shard: a shard of one of the two.
+        here: the partition of the folder, as text.
+        there: the partition of the state in it.
+    """
+    return StateError(
+        f"shard {shard}: the folder of {here} in the checkpoint has the state of {there}: shards would start empty, beside their own windows; restore the folders state/<operator>/<partition>, restore the checkpoint from a copy, or start from a new one"
+    )
+
+
+def _partitions() -> int:
+    """The number of state partitions of a task; 0: unknown."""
+    context = TaskContext.get()
+    said = [] if context is None else map(context.getLocalProperty, _PARTITIONS)
+    return int(next(filter(None, said), 0))

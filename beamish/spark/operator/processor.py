@@ -1,4 +1,4 @@
-"""The stateful processor: Spark calls it for each shard of a micro-batch, and it calls the engine.
+"""The stateful processors: one runs the engine for each shard of a micro-batch, one rescales the state of a stage, once.
 
 In a batch Spark first calls ``handleInputRows`` for each shard that has rows (payloads, heartbeats, reports, calls),
 then ``handleExpiredTimer`` for each timer at or below the batch's watermark. Each call is at most one step of the
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 import pandas as pd
@@ -19,20 +19,70 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from beamish.contract.operator import Operator, counts_of_step
-from beamish.contract.output_sequence import came_out
-from beamish.kernels.reserved import UPSTREAM_WATERMARK
-from beamish.spark.operator.map_store import MapStore, state_of
-from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
-from beamish.spark.operator.pane_bytes import panes_to_bytes
-from beamish.spark.operator.pane_rows import panes_to_rows
-from beamish.spark.operator.partition import StatePartition
-from beamish.spark.operator.travelling import Travelling
-from beamish.spark.operator.watermark_sources import WatermarkSource
-from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
-from beamish.spark.rows.shard_ids import FIRST_SHARD
-from beamish.spark.runtime.millis import timer_ms
-from beamish.spark.runtime.worker_memory import spare_memory
-from beamish.spark.runtime.worker_sockets import Acknowledged
+from beamish.contract.stored import REPORTS, DictStore, Store
+from beamish.contract.updates import came_out
+from beamish.kernels.column_names import UPSTREAM_WATERMARK
+from beamish.spark.operator.notes import NOTE, About, ShardNote, StatePartition, new_note, read_note, write_note
+from beamish.spark.operator.panes import panes_to_bytes, panes_to_rows
+from beamish.spark.operator.travelling import MapStore, Travelling, state_of
+from beamish.spark.rows.pack import FIRST_SHARD, NO_CLOCK, NO_INPUT
+from beamish.spark.runtime.millis import timer_ms, watermark_us
+from beamish.spark.runtime.workers import Acknowledged, spare_memory
+
+
+class WatermarkSource(Protocol):
+    """Returns the watermark of each input for a step."""
+
+    def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
+        """The watermark of each input, in microseconds.
+
+        Args:
+            store: the shard's.
+            query_ms: Spark's watermark, in milliseconds.
+            reports: those of this batch: by input number, in microseconds.
+        """
+        ...
+
+
+@attrs.frozen
+class FromQuery:
+    """Spark's watermark, the least of all ``withWatermark`` of the query.
+
+    Attributes:
+        followed: for each input whether it follows it, and not the clock.
+    """
+
+    followed: tuple[bool, ...]
+
+    def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
+        return [watermark_us(query_ms) if followed else None for followed in self.followed]
+
+
+@attrs.frozen
+class FromReports:
+    """Each input's own watermark, if one number for the query is not enough.
+
+    Reports of a source's rows apply from the next batch on, like Spark's own watermark. A stage's report of its watermark applies
+    at once: its panes of this batch precede it. Every shard receives every report and stores those for the next batch in its
+    state, so that all have the same watermark, also after a restart.
+
+    Attributes:
+        stages: for each input whether it is a stage.
+    """
+
+    stages: tuple[bool, ...]
+
+    def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
+        stored = store.get(REPORTS)
+        before = json.loads(stored or b"{}")
+        kept = {str(number): us for number, us in reports.items() if not self.stages[number]}
+        if kept != before:
+            store.put(REPORTS, json.dumps(kept).encode())
+        return [
+            reports.get(number) if is_stage else watermark_us(before.get(str(number), 0) // 1000)
+            for number, is_stage in enumerate(self.stages)
+        ]
+
 
 OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
 OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
@@ -45,7 +95,7 @@ Came = tuple[list[bytes], int | None, dict[int, int]]
 NOTHING_CAME: Came = ([], None, {})
 
 
-class Wakes(enum.Enum):
+class WakePolicy(enum.Enum):
     """The row that wakes a shard in a batch without a payload for it."""
 
     WHEN_DUE = "when_due"
@@ -76,7 +126,7 @@ class ShardProcessor(Acknowledged, Travelling):
         self,
         operator: Operator,
         watermark: WatermarkSource,
-        wakes: Wakes,
+        wakes: WakePolicy,
         *,
         hands_on: bool = False,
         observed: bool = False,
@@ -119,14 +169,14 @@ class ShardProcessor(Acknowledged, Travelling):
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
         self._partition.enter(key[0])
-        if self._wakes is Wakes.EVERY_BATCH:
+        if self._wakes is WakePolicy.EVERY_BATCH:
             self._handle.registerTimer(PAST_MS[fired_ms == PAST_MS[0]])
             if key[0] in self._stepped:
                 return
         self._stepped.add(key[0])
         note, _ = read_note(self._store, key[0], self._operator.shards)
         frames, now, due_us = self._step(key[0], note, timerValues, NOTHING_CAME)
-        if self._wakes is Wakes.WHEN_DUE:
+        if self._wakes is WakePolicy.WHEN_DUE:
             if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
                 now = attrs.evolve(now, timer_ms=None)
             now = self._with_timer(now, self._due_ms(due_us, timerValues))
@@ -167,12 +217,14 @@ class ShardProcessor(Acknowledged, Travelling):
 
     def _is_only_woken(self, number: int, came: Came) -> bool:
         """Whether a shard is called to apply changes (``rows/pack.py``), which a shard without state does not need."""
-        return self._wakes is Wakes.WHEN_DUE and not self._observed and number != FIRST_SHARD and came == NOTHING_CAME
+        return (
+            self._wakes is WakePolicy.WHEN_DUE and not self._observed and number != FIRST_SHARD and came == NOTHING_CAME
+        )
 
     def _due_ms(self, due_us: int | None, timer_values: Any) -> int | None:
-        if self._wakes is Wakes.EVERY_BATCH:
+        if self._wakes is WakePolicy.EVERY_BATCH:
             return PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
-        if due_us is None or self._wakes is Wakes.CALLED:
+        if due_us is None or self._wakes is WakePolicy.CALLED:
             return None
         # A due time in the past waits for the next watermark. A timer at or below the current one fires in this batch,
         # and is lost.
@@ -210,3 +262,84 @@ def _as_bytes(table: pa.Table, counts: dict[str, int | None] | None) -> Iterator
         yield pd.DataFrame({"panes": panes, "counts": [json.dumps(counts)] + [None] * (len(panes) - 1)})
     elif table.num_rows:
         yield pd.DataFrame({"panes": panes_to_bytes(table)})
+
+
+class CarryOver(Travelling):
+    """Shards of one partition: deletes the state of each and stores its new entries.
+
+    Args:
+        operator: of the stage that continues.
+        wakes: what wakes its shards in a batch without rows for them.
+    """
+
+    def __init__(self, operator: Operator, wakes: WakePolicy) -> None:
+        self._operator, self._wakes = operator, wakes
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._map = state_of(handle)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        came = _entries(rows)
+        self._map.clear()
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        if came:
+            self._begin(key[0], came)
+        yield from ()
+
+    def _begin(self, number: int, came: Mapping[str, bytes]) -> None:
+        store, note = MapStore(self._map), new_note(self._operator.shards)
+        sealed = note.sealed(store, number)
+        for name, value in came.items():
+            if name != NOTE:
+                sealed.put(name, value)
+        due_ms = self._due_ms(DictStore({name: value for name, value in came.items() if name != NOTE}))
+        if due_ms is not None:
+            self._handle.registerTimer(due_ms)
+        rows = json.loads(came[NOTE])["rows"]
+        write_note(store, number, attrs.evolve(note, timer_ms=due_ms, rows=rows, sums=sealed.sums))
+
+    def _due_ms(self, store: DictStore) -> int | None:
+        if self._wakes is WakePolicy.EVERY_BATCH:
+            return PAST_MS[0]
+        due_us = self._operator.open(store).next_due_us
+        return None if due_us is None or self._wakes is WakePolicy.CALLED else timer_ms(due_us)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        # The batch runs at no watermark, so only timers set in the past would fire, and those have been deleted.
+        yield from ()
+
+
+def _entries(rows: Iterable[pd.DataFrame]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for frame in rows:
+        for name, value in zip(frame["name"], frame["value"], strict=True):
+            if name is not None:
+                found[name] = bytes(value)
+    return found
+
+
+@attrs.frozen
+class RunnersEntries:
+    """The runner's own state in a shard, merged over all old shards.
+
+    Attributes:
+        rows: the maximum number of rows of a shard: a key's later rows are numbered from there.
+        reports: watermark reports; None: no reports.
+    """
+
+    rows: int
+    reports: bytes | None
+
+    @classmethod
+    def of(cls, stores: Iterable[Mapping[str, bytes]]) -> RunnersEntries:
+        """From the shards' stores."""
+        each = list(stores)
+        rows = max((json.loads(store[NOTE])["rows"] for store in each if NOTE in store), default=0)
+        return cls(rows, next((store[REPORTS] for store in each if REPORTS in store), None))
+
+    def entries(self) -> dict[str, bytes]:
+        """As entries of a shard."""
+        reports = {} if self.reports is None else {REPORTS: self.reports}
+        return {NOTE: json.dumps({"rows": self.rows}).encode(), **reports}

@@ -1,8 +1,15 @@
-"""The DataFrame's columns under the pipeline's names, checked."""
+"""The DataFrame's columns as the pipeline names them, checked: marks of Spark's own ``withWatermark``, and input forms (``forms.py``).
+
+The user's own ``withWatermark`` on columns of a DataFrame. A query has one watermark, and Spark rejects a second ``withWatermark``
+("Redefining watermark is disallowed"; docs/spark-notes.md#one-watermark). So if the column that a policy follows has an equivalent mark,
+the query's watermark is used as it is; any other mark is rejected.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import redirect_stdout
 
 import attrs
 import pyarrow as pa
@@ -10,15 +17,174 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from beamish.contract.relation import Ledger, SlotSemantics
+from beamish.durations import Duration
 from beamish.errors import ColumnError, PipelineError
-from beamish.kernels.quoting import quoted
-from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, has_no_event_time, is_reserved
-from beamish.kernels.spelling import respelled
+from beamish.forms import BEFORE_AND_AFTER, NO_ROWS, WORDS, FromChangelog, FromPanes, InputForm
+from beamish.kernels.column_names import (
+    EVENT_TIME_EXPRESSION,
+    PREFIX,
+    SIGN,
+    has_no_event_time,
+    is_reserved,
+    quoted,
+    respelled,
+)
 from beamish.source import Source
-from beamish.spark.rows.forms import unfolded
-from beamish.spark.rows.given import Given
-from beamish.spark.rows.own_watermarks import check_marks, marks_of, without_stale_marks
-from beamish.spark.rows.types import arrow_type
+from beamish.spark.rows.schemas import Given, arrow_type
+from beamish.spark.runtime.observation import count_skipped
+from beamish.watermarks import Watermark
+
+MARK = "spark.watermarkDelayMs"
+"""The metadata of a column with a watermark: its delay, in milliseconds."""
+
+
+_PANES = "beamish.panes"
+OF_PANES = {MARK: 0, _PANES: True}
+"""The mark of the ``timestamp`` of panes, which identifies the event time for Spark's own operators; and that it belongs to panes."""
+
+_UNMARKED = {"beamish.unmarked": True}
+"""Replaces metadata that consisted of marks only: Spark 4.0 cannot remove a column's metadata."""
+
+
+def marks_of(given: Given) -> dict[str, int]:
+    """The delays of the columns with a ``withWatermark``, in milliseconds."""
+    return {field.name: int(field.metadata[MARK]) for field in given.schema if MARK in field.metadata}
+
+
+def without_stale_marks(given: Given) -> Given:
+    """The rows without marks of another query: files keep them, but their watermark is not in this query."""
+    marks, df = marks_of(given), given.df
+    if not marks or not given.streaming or _has_watermark(df):
+        return given
+    for field in given.schema:
+        if field.name in marks:
+            kept = {name: value for name, value in field.metadata.items() if name not in OF_PANES}
+            df = df.withMetadata(field.name, kept or _UNMARKED)
+    return Given.asked(df)
+
+
+def _has_watermark(df: DataFrame) -> bool:
+    """Whether the plan of the rows has a ``withWatermark``, by Spark's explain."""
+    with redirect_stdout(io.StringIO()) as text:
+        df.explain(extended=True)
+    return "EventTimeWatermark" in text.getvalue()
+
+
+def check_marks(given: Given, policy: Watermark, followed: str | None) -> None:
+    """Check that a query over these rows can have a policy's watermark.
+
+    Args:
+        given: the rows.
+        policy: the watermark policy.
+        followed: the column that it follows; None: it follows the clock.
+
+    Raises:
+        PipelineError: the rows have another watermark already.
+    """
+    marks = marks_of(given)
+    if followed is None or not marks or not given.streaming:
+        return
+    if any(_PANES in field.metadata for field in given.schema):
+        raise PipelineError(
+            f"event_time({followed!r}) on a stream of another pipeline's panes: they are emitted when the watermark has passed them, so all would be late; use first.then(second).apply(df), or write the panes to a table and read it in a query of its own"
+        )
+    if followed not in marks:
+        (name, *_) = marks
+        raise PipelineError(
+            f"column {name!r} has a withWatermark of its own, and the pipeline's watermark follows {followed!r}: Spark allows one per query (Redefining watermark is disallowed); remove it, or put it on {followed!r}: "
+            f"df.withWatermark({followed!r}, ...)"
+        )
+    if policy.max_future is not None:
+        raise PipelineError(
+            f"event_time({followed!r}): the column has a withWatermark of its own, which has no max_future; leave one of the two out"
+        )
+    delay_us = marks[followed] * 1000
+    if delay_us != policy.delay.us:
+        raise PipelineError(
+            f"event_time({followed!r}): the column has a withWatermark of its own, {str(Duration(delay_us))!r}, and the pipeline has {str(policy.delay)!r}; a query has one watermark: remove it, or use the same delay in both: "
+            f"df.withWatermark({followed!r}, {str(policy.delay)!r})"
+        )
+
+
+_IMAGE = PREFIX + "image"
+
+
+def unfolded(form: InputForm | None, df: DataFrame) -> DataFrame:
+    """Data rows with ``SIGN``; unchanged without a form.
+
+    Raises:
+        ColumnError: a column is missing, or of the wrong type.
+        PipelineError: panes that replace each other without retractions.
+    """
+    if isinstance(form, FromPanes):
+        return _panes(form, df)
+    if not isinstance(form, FromChangelog):
+        return df
+    form.check_columns(df.columns)
+    if form.format == "debezium":
+        return _images(form, df)
+    if form.format == "diff":
+        return _diffs(form, df)
+    said, words = WORDS[form.format]
+    sign = F.coalesce(_lookup(F.col(said), words), _error(form, said))
+    return df.withColumn(SIGN, sign.cast("tinyint")).drop(said)
+
+
+def _lookup(names: Column, words: Mapping[str, int]) -> Column:
+    return F.create_map(*(F.lit(one) for pair in words.items() for one in pair))[names]
+
+
+def _error(form: FromChangelog, name: str, type_: str = "int") -> Column:
+    """Raise an error instead of returning a value, for unknown values of this column."""
+    before, is_shown, after = form.wrong(name, "").partition("''")
+    shown = F.coalesce(F.col(name).cast("string"), F.lit("null")) if is_shown else F.lit("")
+    return F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast(type_)
+
+
+def _diffs(form: FromChangelog, df: DataFrame) -> DataFrame:
+    type_ = df.schema["_diff"].dataType
+    if not isinstance(type_, t.IntegralType):
+        raise ColumnError(f"{form.call()[1:]}: '_diff' is {type_.simpleString()}; it must be a whole number: cast it")
+    times = F.coalesce(F.col("_diff"), _error(form, "_diff")).cast("int")
+    signs = F.array_repeat(F.signum(times).cast("tinyint"), F.abs(times))
+    return df.withColumn(SIGN, F.explode(signs)).drop("_diff")
+
+
+def _images(form: FromChangelog, df: DataFrame) -> DataFrame:
+    before, after = (df.schema[name].dataType for name in ("before", "after"))
+    if not isinstance(after, t.StructType) or not isinstance(before, t.StructType) or before.names != after.names:
+        raise ColumnError(
+            f"{form.call()[1:]}: 'before' is {before.simpleString()}, 'after' is {after.simpleString()}; they must be structs of "
+            "the same columns, such as F.from_json gives"
+        )
+    tombstone = F.col("op").isNull() & F.col("before").isNull() & F.col("after").isNull()
+    op = F.when(F.col("op").isin(list(BEFORE_AND_AFTER)) | tombstone, F.col("op"))
+    for word in NO_ROWS:
+        op = op.when(F.col("op") == word, F.raise_error(F.lit(form.wrong("op", word))).cast("string"))
+    op = op.otherwise(_error(form, "op", "string"))
+    images = []
+    for place, (name, sign) in enumerate((("before", -1), ("after", 1))):
+        needed = op.isin([word for word, needs in BEFORE_AND_AFTER.items() if needs[place]])
+        missing = F.raise_error(form.no_image).cast(after)
+        image = F.when(F.col(name).isNull(), missing).otherwise(F.col(name).cast(after))
+        images.append(F.when(needed, F.struct(F.lit(sign).cast("tinyint").alias(SIGN), image.alias("data"))))
+    rows = count_skipped(df, tombstone).select(F.explode(F.array_compact(F.array(*images))).alias(_IMAGE))
+    return rows.select(f"{_IMAGE}.data.*", f"{_IMAGE}.{SIGN}")
+
+
+def _panes(form: FromPanes, df: DataFrame) -> DataFrame:
+    form.check_columns(df.columns)
+    known = Ledger.read(df.schema["pane"].metadata)
+    if known is not None and known.follows is SlotSemantics.REPLACING:
+        raise PipelineError(
+            "from_panes() of panes of a pipeline that is accumulating: each has all rows so far and none is retracted, so totals over them would count rows again; store those of an .accumulating_and_retracting() pipeline, or use the live panes of a batch: bm.live(df)"
+        )
+    sign = F.when(F.col("pane.kind") == "RETRACTION", -1).otherwise(1).cast("tinyint")
+    bounds = {"window": [F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")]}
+    names = [name for name in df.columns if name not in ("pane", "dropped")]
+    columns = [one for name in names for one in bounds.get(name, [F.col(quoted(name))])]
+    return df.where("pane.kind <> 'DROPPED'").select(*columns, sign.alias(SIGN))
 
 
 @attrs.frozen

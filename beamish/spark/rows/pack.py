@@ -1,12 +1,25 @@
-"""Packing rows into payloads, in the tasks that read them: one or a few payloads of Arrow bytes per task and shard.
+"""Rows to payloads, in the tasks that read them: one or a few payloads of Arrow bytes per task and shard.
 
 Tasks also send *reports*: the watermark of an input by a task's rows, or of the upstream stage; every shard receives every
 report. And *calls*, which only make Spark call a shard in this batch.
+
+Shard ids: numbers that Spark distributes evenly over its partitions. Spark assigns a group to partition ``hash(id) mod partitions``; small
+consecutive numbers are distributed badly. So the ids of n shards are the smallest numbers, from 0 on, whose hashes differ modulo n. Then
+
+1. the ids depend on n only, not on the session, so they are stable for a checkpoint; 2. every partition has the same number of
+shards if the number of partitions divides n; 3. the first id is always 0.
+
+Known schemas for Spark Connect.
+
+To call Python over a DataFrame's rows, Spark Connect's client needs its columns, and requests them from the server: a round trip
+for each step of a plan, which is rejected within the query functions of declarative pipelines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,18 +27,96 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
+from pyspark.sql import types as t
 
 from beamish.contract.operator import Operator
 from beamish.kernels.buffers import cast_table
-from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
+from beamish.kernels.column_names import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
 from beamish.spark.rows.columns import column
-from beamish.spark.rows.first_batch import in_first_batch
-from beamish.spark.rows.known import known
-from beamish.spark.rows.shard_ids import shard_ids
-from beamish.spark.rows.types import spark_schema
+from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
-from beamish.spark.runtime.worker_memory import spare_memory
-from beamish.spark.runtime.worker_sockets import AcknowledgedFunction
+from beamish.spark.runtime.workers import AcknowledgedFunction, spare_memory
+
+_MASK = 0xFFFFFFFF
+FIRST_SHARD = 0
+
+
+@lru_cache
+def shard_ids(shards: int) -> tuple[int, ...]:
+    """The ids of ``shards`` shards, by shard number."""
+    ids: list[int] = []
+    taken: set[int] = set()
+    candidate = FIRST_SHARD
+    while len(ids) < shards:
+        residue = spark_hash(candidate) % shards
+        if residue not in taken:
+            taken.add(residue)
+            ids.append(candidate)
+        candidate += 1
+    return tuple(ids)
+
+
+def partition_of(shard: int, partitions: int) -> int:
+    """The partition of a shard id (Spark 4.0 passes a numpy int, whose 32 bits are too few for the hash)."""
+    return spark_hash(int(shard)) % partitions
+
+
+def spark_hash(number: int) -> int:
+    """Spark's ``hash`` of one int: Murmur3 with seed 42, as a signed 32-bit number."""
+    h = 42 ^ (_rotate(number * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK)
+    h = _rotate(h, 13) * 5 + 0xE6546B64 & _MASK
+    h ^= 4
+    h = (h ^ h >> 16) * 0x85EBCA6B & _MASK
+    h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
+    h ^= h >> 16
+    return h - 2**32 if h >= 2**31 else h
+
+
+def _rotate(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) & _MASK
+
+
+_RUN = "spark.jobGroup.id"
+"""The local property with the run id of Spark's streaming queries, which changes with each start."""
+_BATCH = "streaming.sql.batchId"
+
+_first_batches: dict[tuple[str, Hashable], str] = {}
+"""The first batch of each run, and of each part of it, seen by this worker."""
+
+
+def batch_number() -> int:
+    """The batch number of the task; 0 outside of streaming queries."""
+    context = TaskContext.get()
+    return int((context and context.getLocalProperty(_BATCH)) or 0)
+
+
+def in_first_batch(part: Hashable = None) -> bool:
+    """Whether this worker has seen no other batch of the task's run.
+
+    Args:
+        part: a part of the run, such as a stage and partition; None: the whole run.
+
+    In the first batch of a run it is true in all workers, including retried tasks; in a worker that joins later it is true once too.
+    """
+    context = TaskContext.get()
+    run, batch = (None, None) if context is None else map(context.getLocalProperty, (_RUN, _BATCH))
+    if run is None or batch is None:
+        return False
+    return _first_batches.setdefault((run, part), batch) == batch
+
+
+def known(df: DataFrame, schema: t.StructType) -> DataFrame:
+    """The DataFrame with its schema cached.
+
+    Args:
+        df: the rows.
+        schema: their columns, as they are.
+    """
+    connect: Any = df
+    if hasattr(connect, "_cached_schema"):  # where the client caches the schema
+        connect._cached_schema = schema  # noqa: SLF001
+    return df
+
 
 PACKED = pa.schema(
     [

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from beamish.durations import Duration
 from beamish.instants import EARLIEST_US, LATEST_US
-from beamish.kernels.reserved import WATERMARK, has_no_event_time
+from beamish.kernels.column_names import WATERMARK, has_no_event_time
 from beamish.spark.rows.columns import NamedRows, column
 from beamish.spark.runtime.millis import delay_parts
 from beamish.watermarks import Punctuated, Watermark
@@ -49,7 +49,7 @@ def with_watermark(rows: NamedRows) -> SourceRows:
     if policy is None or followed is None or not source.is_waited_for:
         return SourceRows(df, event_time_us)
     delay_ms, rest_us = delay_parts(policy.delay.us)
-    if followed in rows.marks:  # already followed by Spark, with the same delay (own_watermarks.py)
+    if followed in rows.marks:  # already followed by Spark, with the same delay (columns.py)
         return SourceRows(df, event_time_us, _report_us(_counted(followed, policy), delay_ms))
     time = _counted(followed, policy)
     mark = time if rest_us == 0 else F.timestamp_micros(F.unix_micros(time) - F.lit(rest_us))

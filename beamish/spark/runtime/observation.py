@@ -15,15 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.contract.counts import (
-    BY_SHARD,
-    COUNTED,
-    DROPPED,
-    GREATEST,
-    LEAST,
-    PANES,
-    SKIPPED,
-)
+from beamish.contract.drops import BY_SHARD, COUNTED, DROPPED, GREATEST, LEAST, PANES, SKIPPED
 from beamish.errors import ColumnError, OptionError
 
 _REBUILD = "_beamish_observed"

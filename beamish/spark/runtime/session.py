@@ -1,4 +1,4 @@
-"""Requirements on the session and the installed packages, checked before a query is built."""
+"""Requirements on the session, installed packages and connectors, checked before a query is built."""
 
 from __future__ import annotations
 
@@ -6,14 +6,53 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from beamish.costs import check_shards
-from beamish.errors import OptionError, SparkSetupError
+from beamish.errors import OptionError, SinkError, SparkSetupError
 from beamish.packages import OLDEST, as_version, pyspark_version
 from beamish.spark.runtime.workers import check_workers
+
+_MISSING = re.compile(r"Failed to find (?:the )?data source: (\w+)")
+_PACKAGES = {
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{version}",
+    "delta": "io.delta:delta-spark_{minor}_2.13:...",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{minor}_2.13:...",
+}
+
+
+def check_connector(spark: SparkSession, source: str, call: str) -> None:
+    """Check that Spark has a connector, without connecting (else SparkSetupError)."""
+    try:
+        spark.read.format(source).load().schema  # noqa: B018 - Connect looks the connector up when the schema is asked for
+    except Exception as error:  # noqa: BLE001 - a connector that is there misses its options
+        if found := _MISSING.search(str(error)):
+            raise SparkSetupError(_said(spark, found[1], call)) from None
+
+
+@contextmanager
+def connector_errors(spark: SparkSession, call: str) -> Iterator[None]:
+    """Report a missing connector (SinkError: the connector is missing)."""
+    try:
+        yield
+    except Exception as error:
+        if found := _MISSING.search(str(error)):
+            raise SinkError(f"{_said(spark, found[1], call)}\nNothing of the batch was written.") from None
+        raise
+
+
+def _said(spark: SparkSession, source: str, call: str) -> str:
+    minor = ".".join(map(str, as_version(spark.version)))
+    package = _PACKAGES.get(source, "...").format(version=spark.version, minor=minor)
+    return (
+        f"{call}: Spark has no connector {source!r}; start the session (under Spark Connect the server) with it:\n"
+        f'    SparkSession.builder.config("spark.jars.packages", "{package}")'
+    )
+
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -128,11 +167,7 @@ def settle_partitions(spark: SparkSession) -> None:
 
 
 def check_least_watermark(spark: SparkSession) -> None:
-    """Check that the query's watermark is the least of several inputs'.
-
-    Raises:
-        SparkSetupError: it is the greatest.
-    """
+    """Check that the query's watermark is the least of several inputs' (SparkSetupError: it is the greatest)."""
     policy = spark.conf.get(_POLICY, "min")
     if policy != "min":
         raise SparkSetupError(

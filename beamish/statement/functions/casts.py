@@ -27,11 +27,7 @@ _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
 
 def cast(column: pa.Array, to: str) -> pa.Array:
-    """Cast a column.
-
-    Raises:
-        RefusedError: an invalid value, or unsupported types.
-    """
+    """Cast a column (RefusedError: an invalid value, or unsupported types)."""
     type_, from_ = _TYPES[to], column.type
     if from_ == type_:
         return column

@@ -37,11 +37,7 @@ def less(a: pa.Array, b: pa.Array) -> pa.Array:
 
 
 def as_boolean(column: pa.Array) -> pa.Array:
-    """Check that a column is a condition.
-
-    Raises:
-        RefusedError: it is not.
-    """
+    """Check that a column is a condition (else RefusedError)."""
     if pa.types.is_null(column.type):
         return column.cast(pa.bool_())
     if not pa.types.is_boolean(column.type):

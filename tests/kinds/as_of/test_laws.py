@@ -14,7 +14,7 @@ import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
 from beamish.kinds.versions.options import VALID_FROM
-from beamish.script.events import as_step
+from beamish.script import as_step
 from beamish.testing import TestStream
 from tests.agreement import agree, close
 from tests.cost import cost

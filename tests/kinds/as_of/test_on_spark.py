@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 import beamish as bm
 from beamish.spark.compile.batch import engine_panes
 from beamish.spark.compile.inputs import name_inputs
-from beamish.spark.compile.native_as_of import native_joined, why_not_native_as_of
+from beamish.spark.compile.native import native_joined, why_not_native_as_of
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 import beamish as bm
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.triggers import Always
 from tests.refused import CHANGE, CHANGES, ONE_ORDER, ORDERS, PLAIN, RATES, RETRACTING, TIMELESS, cases, joined, refused
 

@@ -12,7 +12,7 @@ import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.flow import Flow
 from beamish.kinds.versions.options import VersionsOptions
-from beamish.script.events import Step
+from beamish.script import Step
 from beamish.windows.option import END_OF_TIME_US
 from tests.declared_options import said
 from tests.kinds.versions.twin import Arrival, Side, Table, Version, is_past, late_by, name_of

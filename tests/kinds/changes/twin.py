@@ -10,7 +10,7 @@ import beamish as bm
 from beamish import DropReason, Pane, PaneKind, Window
 from beamish.flow import Flow
 from beamish.kinds.suppress.stage import Suppressed
-from beamish.script.events import Step
+from beamish.script import Step
 from beamish.windows.option import END_OF_TIME_US
 from tests.declared_options import said
 from tests.kinds.suppress.twin_held import Holding, Slot

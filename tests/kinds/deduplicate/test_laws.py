@@ -13,7 +13,7 @@ import beamish as bm
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
 from beamish.local import run as run_varied
-from beamish.script.events import as_step
+from beamish.script import as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.cost import cost

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.errors import StateError
 from beamish.kinds.deduplicate.remembered import RememberedIds
-from beamish.tables.spans import SpanPolicy
+from beamish.tables.timed_records import SpanPolicy
 
 SCHEMA = pa.schema([("id", pa.string())])
 S = 1_000_000

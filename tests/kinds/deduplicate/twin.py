@@ -7,7 +7,7 @@ from typing import Any
 
 from beamish import DropReason, Pane, PaneKind
 from beamish.flow import Flow
-from beamish.script.events import Step
+from beamish.script import Step
 from tests.declared_options import said
 from tests.kinds.deduplicate.twin_ids import FirstCome, id_of, remember
 from tests.kinds.versions.twin import Arrival, Side, late_by

@@ -8,14 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.held import HeldRows
+from beamish.contract.keys import from_shards
 from beamish.contract.operator import Operator
-from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW
-from beamish.contract.sharding import from_shards
-from beamish.contract.updates import Updates
+from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, Updates
 from beamish.instants import NO_TIME_US
-from beamish.kernels.reserved import EVENT_TIME
-from beamish.tables.noted_shard import NotedShard
-from beamish.tables.notes import kind_entry
+from beamish.kernels.column_names import EVENT_TIME
+from beamish.tables.notes import NotedShard, kind_entry
 from beamish.tables.timed_records import Timed, timed_table
 
 NAME, CALL = "hold back", "held_back(...)"

@@ -9,9 +9,9 @@ import pytest
 import beamish as bm
 from beamish import flow
 from beamish.accumulations import Count, Sum
-from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest import stage_facts
 from beamish.checkpoint.words import stage_lines
-from beamish.description import descriptions
+from beamish.flow import descriptions
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.stage import WindowStage
 from beamish.local import stages_after

@@ -7,7 +7,7 @@ from typing import Any
 
 from beamish import Pane
 from beamish.flow import Flow
-from beamish.script.events import Step
+from beamish.script import Step
 from tests.kinds.hold_back.stage import HoldBack
 from tests.kinds.versions.twin import Arrival, Side
 from tests.twin.moments import moment

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.flow import Input
-from beamish.kernels.formulas import Formula
+from beamish.kernels.expressions import Formula
 from beamish.source import Source
 from tests.declared_options import evolve
 

@@ -6,7 +6,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Sum
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
 from beamish.triggers import Always
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beamish.script.events import Bundle, Step
+from beamish.script import Bundle, Step
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.cost import cost

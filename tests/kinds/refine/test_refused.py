@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Always, Repeatedly
 from tests.refused import ONE_ORDER, ONE_ROW, ORDERS, PLAIN, RATES, RETRACTING, START, cases, joined, refused

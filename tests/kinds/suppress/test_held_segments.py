@@ -5,8 +5,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.triggers import AfterCount, Always
 
 S = 1_000_000

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.accumulations import Count, Max
 from beamish.local import Variation, _Node
-from beamish.script.events import as_step
-from beamish.script.panes import panes_from_table
-from beamish.script.tables import script_rows
+from beamish.script import as_step, panes_from_table, script_rows
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.declared_options import evolve

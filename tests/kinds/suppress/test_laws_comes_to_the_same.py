@@ -14,7 +14,7 @@ import beamish as bm
 from beamish import AccumulationMode, Pane, PaneKind
 from beamish.accumulations import Collect
 from beamish.flow import Flow
-from beamish.script.events import as_step
+from beamish.script import as_step
 from tests.agreement import close
 from tests.cost import cost
 from tests.declared_options import evolve, said

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish.instants import END_OF_TIME_US, instant_us
-from beamish.script.events import as_step
+from beamish.script import as_step
 from tests.declared_options import said
 from tests.kinds.suppress.strategy import of_bytes, of_records, patient, until_limit
 from tests.kinds.suppress.twin_held import width

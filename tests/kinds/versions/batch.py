@@ -12,14 +12,12 @@ import pyarrow as pa
 import beamish as bm
 from beamish import Pane, PaneKind
 from beamish.contract.stage import Stage
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.instants import END_OF_TIME_US, instant, instant_us
 from beamish.kinds.as_of.stage import AsOfStage
 from beamish.kinds.versions.options import VALID_FROM
 from beamish.kinds.versions.stage import VersionsStage
-from beamish.script.events import Bundle, Step, as_step
-from beamish.script.panes import panes_from_table
-from beamish.script.tables import script_rows
+from beamish.script import Bundle, Step, as_step, panes_from_table, script_rows
 from beamish.testing import TestStream
 from tests.declared_options import versions_of
 from tests.lines import line

@@ -13,7 +13,7 @@ import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.script.events import Bundle, as_step
+from beamish.script import Bundle, as_step
 from beamish.testing import TestStream
 from tests.agreement import close, differences
 from tests.cost import cost

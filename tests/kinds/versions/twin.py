@@ -13,7 +13,7 @@ from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.contract.relation import Relation
 from beamish.flow import Flow, Input, Panes
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO, VersionsOptions
-from beamish.script.events import Step
+from beamish.script import Step
 from beamish.windows.option import END_OF_TIME_US
 from tests.declared_options import said
 from tests.kinds.refine.strategy import meaning

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
-from beamish.contract.counts import DROPPED, counts_of_output
+from beamish.contract.drops import DROPPED, counts_of_output
 from beamish.contract.operator import counts_of_step
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.triggers import AfterCount, AfterWatermark, Always
 
 SCHEMA = pa.schema([("k", pa.int64())])

@@ -6,9 +6,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.instants import EARLIEST_US, LATEST_US
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.window.windowings import dropped_of_windowings
 from beamish.testing import TestStream
 from tests.agreement import differences

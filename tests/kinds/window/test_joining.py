@@ -6,9 +6,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.kernels.reserved import EVENT_TIME
-from beamish.kernels.reserved import ROWS as ROWS_OF
-from beamish.kinds.window import joining
+from beamish.kernels.column_names import EVENT_TIME
+from beamish.kernels.column_names import ROWS as ROWS_OF
+from beamish.kinds.window import packing
 from beamish.kinds.window.packing import about, unpack
 
 SECOND = 1_000_000
@@ -97,7 +97,7 @@ def test_equal_slices_of_pieces_are_merged():
 
 
 def test_payloads_are_sent_when_many_wait(monkeypatch):
-    monkeypatch.setattr(joining, "_MOST_BYTES", 1)
+    monkeypatch.setattr(packing, "_MOST_BYTES", 1)
     assert still_to_come(SUMS) == PIECES - 1
 
 

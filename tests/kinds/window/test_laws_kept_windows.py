@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import Pane
-from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest import stage_facts
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.description import descriptions
+from beamish.flow import descriptions
 from beamish.local import stages_after
-from beamish.script.events import as_step
+from beamish.script import as_step
 from tests.agreement import differences
 from tests.lines import plain
 from tests.strategies import merges

@@ -15,7 +15,7 @@ from beamish.accumulations import InnerJoin
 from beamish.instants import instant_us
 from beamish.local import Variation
 from beamish.local import run as run_varied
-from beamish.script.events import as_step
+from beamish.script import as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.cost import cost

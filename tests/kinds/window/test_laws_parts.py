@@ -21,17 +21,17 @@ from beamish.kinds.window.event_time import WatermarkProgress
 from beamish.kinds.window.forgetting import ForgettingPart
 from beamish.kinds.window.merged_panes import MergedPanesPart
 from beamish.kinds.window.operator import WindowOperator
+from beamish.kinds.window.options import Retention
 from beamish.kinds.window.pairs_once import PairsOncePart
-from beamish.kinds.window.parts import PARTS
+from beamish.kinds.window.planning import PARTS
 from beamish.kinds.window.removals import RemovalsPart
 from beamish.kinds.window.retention import RetentionPart
-from beamish.kinds.window.retention_option import Retention
 from beamish.kinds.window.row_errors import RowErrorsPart
 from beamish.kinds.window.row_windows import RowProgress
 from beamish.kinds.window.timestamps import TimestampsPart
 from beamish.local import Variation
 from beamish.local import run as run_varied
-from beamish.script.events import as_step
+from beamish.script import as_step
 from tests.agreement import differences
 from tests.cost import cost
 from tests.declared_options import evolve, said

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import DropReason, PaneKind
-from beamish.kinds.window.retention_option import Retention
+from beamish.kinds.window.options import Retention
 from beamish.local import run as run_varied
-from beamish.script.events import as_step
+from beamish.script import as_step
 from tests.agreement import differences
 from tests.cost import cost
 from tests.declared_options import evolve

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import accumulations as a
 from beamish.instants import instant_us
-from beamish.script.events import as_step
+from beamish.script import as_step
 from beamish.testing import TestStream
 from tests.cost import cost
 from tests.declared_options import evolve, said

@@ -8,9 +8,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.contract.keyed_windows import KeyedWindows
+from beamish.contract.keys import KeyedWindows
 from beamish.instants import EPOCH
-from beamish.kinds.window.window_groups import group_windows
+from beamish.kinds.window.merging import group_windows
 from beamish.testing import TestStream
 
 FAR = 2**61

@@ -12,8 +12,8 @@ import pytest
 import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.accumulations import Accumulation, Count, Fold, InnerJoin, LeftOuterJoin, Mean, Reduce, Sum
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.testing import TestStream

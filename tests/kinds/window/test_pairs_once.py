@@ -10,9 +10,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.kinds.window.segments import LAYOUT
-from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segments import SegmentStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Repeatedly
 

@@ -18,7 +18,7 @@ from beamish.accumulations import (
     StdDev,
     Sum,
 )
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAll,

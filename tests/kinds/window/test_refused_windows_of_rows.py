@@ -5,7 +5,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Max
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.refused import COUNTED, ONE_ROW, PLAIN, RETRACTING, START, refused

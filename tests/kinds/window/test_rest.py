@@ -7,8 +7,8 @@ import pyarrow as pa
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.kernels.codes import factorize_rows, factorize_tuples, hash_rows, normalise
-from beamish.tables.pool import Pool
 from beamish.tables.segment_policy import segment_numbers
+from beamish.tables.working_table import Pool
 from beamish.testing import TestStream
 from beamish.triggers import Trigger
 from beamish.windows.option import END_OF_TIME_US

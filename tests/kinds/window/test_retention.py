@@ -5,8 +5,8 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.window.state import State
 from beamish.testing import TestStream
 from beamish.triggers import Always

@@ -6,16 +6,15 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Last, Max, Sum
-from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest import stage_facts
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.contract.input_schemas import note_takes, noted_takes
 from beamish.contract.relation import Relation
-from beamish.contract.store import DictStore
+from beamish.contract.stored import DictStore, note_takes, noted_takes
 from beamish.errors import StateError
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.window.segments import LAYOUT
 from beamish.tables.segment_policy import SegmentPolicy
-from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segments import SegmentStore
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
 from tests.declared_options import evolve, said
 

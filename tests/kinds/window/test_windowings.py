@@ -8,8 +8,8 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Collect, Count
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.local import stages_after
 from beamish.testing import TestStream
 

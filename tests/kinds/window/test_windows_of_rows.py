@@ -6,9 +6,9 @@ import pytest
 import beamish as bm
 from beamish.accumulations import CoGroup, Collect, Count
 from beamish.contract.at_rest import Asked, Keeps
-from beamish.contract.schemas import ROW_WINDOW
-from beamish.contract.store import DictStore
-from beamish.kernels.reserved import EVENT_TIME
+from beamish.contract.stored import DictStore
+from beamish.contract.updates import ROW_WINDOW
+from beamish.kernels.column_names import EVENT_TIME
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 

@@ -11,8 +11,7 @@ from beamish import DropReason, Pane, PaneKind
 from beamish.accumulations.base.one_input import OfInput
 from beamish.flow import Flow
 from beamish.source import Source
-from beamish.windows.numbering import Numbering
-from beamish.windows.option import END_OF_TIME_US
+from beamish.windows.option import END_OF_TIME_US, Numbering
 from tests.kinds.deduplicate.twin_ids import Again, FirstCome, columns_read, id_of, remember
 from tests.kinds.window.twin_pairs_once import too_old
 from tests.twin.accumulations import Row

@@ -1,1 +1,0 @@
-"""Facts about stages, read from what their shards store, and rescaling."""

@@ -1,0 +1,158 @@
+"""Upserting batches into a table: the columns beside its data, MERGE INTO, and the mark of the last batch, which decides which may follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from beamish.errors import SinkError
+
+SEQUENCE, DELETED = "_sequence", "_deleted"
+"""Sequence number of a row's last change (bigint); whether the row is deleted (boolean)."""
+
+
+@attrs.frozen
+class MergeInto:
+    """Statements that merge the net change of a batch into a table.
+
+    Attributes:
+        table: the table, quoted.
+        source: the net change, quoted: one row per identity.
+        data: the columns without ``_deleted``.
+        identity: the columns that identify a row.
+        quote: quotes a name.
+        same: the null-safe equality operator.
+        keep_deleted: whether deleted rows stay, marked by ``_deleted``.
+    """
+
+    table: str
+    source: str
+    data: Sequence[str]
+    identity: Sequence[str]
+    quote: Callable[[str], str]
+    same: str
+    keep_deleted: bool
+
+    def update(self) -> str:
+        """The statement that merges the net change."""
+        newer = f"s.{self.quote(SEQUENCE)} > t.{self.quote(SEQUENCE)}"
+        deletes = "" if self.keep_deleted else f" WHEN MATCHED AND {newer} AND s.{self.quote(DELETED)} THEN DELETE"
+        inserts = "" if self.keep_deleted else f" AND NOT s.{self.quote(DELETED)}"
+        return self._merge(self.source, f"{deletes} WHEN MATCHED AND {newer}", inserts)
+
+    def replace(self) -> str:
+        """The statement that makes the table equal to the source."""
+        live = f"(SELECT * FROM {self.source} WHERE NOT {self.quote(DELETED)})"
+        merged = self._merge(self.source if self.keep_deleted else live, " WHEN MATCHED", "")
+        return f"{merged} WHEN NOT MATCHED BY SOURCE THEN DELETE"
+
+    def _merge(self, source: str, matched: str, not_matched: str) -> str:
+        quote, columns = self.quote, [*self.data, *([DELETED] if self.keep_deleted else [])]
+        found = " AND ".join(f"t.{quote(name)} {self.same} s.{quote(name)}" for name in self.identity)
+        sets = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in columns if name not in self.identity)
+        values = ", ".join(f"s.{quote(name)}" for name in columns)
+        return (
+            f"MERGE INTO {self.table} AS t USING {source} AS s ON {found}{matched} THEN UPDATE SET {sets}"
+            f" WHEN NOT MATCHED{not_matched} THEN INSERT ({', '.join(map(quote, columns))}) VALUES ({values})"
+        )
+
+
+@attrs.frozen
+class Mark:
+    """The last batch written to a table.
+
+    Attributes:
+        query: the id of its query; empty: unknown.
+        batch: its number.
+        entry: a digest that distinguishes batches of the same number; empty: unknown.
+    """
+
+    query: str
+    batch: int
+    entry: str = ""
+
+    def is_of(self, other: Mark) -> bool:
+        """Whether both may be of the same query."""
+        return not self.query or not other.query or self.query == other.query
+
+    def is_another(self, other: Mark) -> bool:
+        """Whether these are known to be different batches of the same number."""
+        kinds = {mark.entry.partition(" ")[0] for mark in (self, other)}
+        return self.batch == other.batch and len(kinds) == 1 and self.entry != other.entry
+
+
+@attrs.frozen
+class Marked:
+    """A table that accepts batches.
+
+    Attributes:
+        table: its name, for messages.
+        last: the mark of the last batch, or None.
+        exists: whether the table exists.
+        has_rows: whether it has rows.
+        drop: the statements that remove the table and its mark.
+    """
+
+    table: str
+    last: Mark | None
+    exists: bool
+    has_rows: bool
+    drop: str
+
+    def check_takes(self, mark: Mark) -> None:
+        """Check that a batch may follow the last one.
+
+        Raises:
+            SinkError: it belongs to another query, or to one restarted from an empty or an earlier checkpoint; or rows of earlier
+                batches are missing.
+        """
+        if self.last is None:
+            self._check_first(mark)
+        elif self.exists or (mark.batch > 0 and mark.is_of(self.last)):
+            self._check_next(mark, self.last)
+
+    def _check_first(self, mark: Mark) -> None:
+        if mark.batch > 0:
+            raise SinkError(
+                f"table {self.table}: no earlier batch is recorded for it, and batch {mark.batch} has only the changes since the batch before. The table or its database was deleted, or the sink was added to a query that had run, or was not "
+                f"called for the first batches (call it for each, also for one without rows). {self._rebuild}"
+            )
+        if self.has_rows:
+            raise SinkError(
+                f"table {self.table}: it has rows of an unknown query: changes of two queries cannot be ordered. Choose "
+                "another table, or delete its rows"
+            )
+
+    def _check_next(self, mark: Mark, last: Mark) -> None:
+        if not mark.is_of(last):
+            raise SinkError(
+                f"table {self.table}: it belongs to the query {last.query} (batch {last.batch}), this is {mark.query}: changes of two "
+                f"queries, or of two checkpoints, cannot be ordered. Give each query a table of its own; {self._begin_anew}"
+            )
+        if not self.exists:
+            raise SinkError(
+                f"table {self.table}: it was deleted, though batch {last.batch} of this query was written to it, and batch {mark.batch} "
+                f"has only the changes since. {self._rebuild}"
+            )
+        if mark.batch < last.batch:
+            raise SinkError(
+                f"table {self.table}: batch {mark.batch} comes after batch {last.batch}: two queries write it, or the checkpoint was "
+                f"restored to an earlier batch or is empty, so the newer change is unknown; {self._begin_anew}"
+            )
+        if mark.is_another(last):
+            raise SinkError(
+                f"table {self.table}: it holds batch {mark.batch} with other rows: the checkpoint was restored to an earlier batch, or "
+                f"two queries run from copies of it, so changes of the first batch {mark.batch} would stay. Continue from the newer checkpoint; {self._begin_anew}"
+            )
+
+    @property
+    def _begin_anew(self) -> str:
+        return f"to fill the table again from the source, stop the query, run {self.drop}; then start from an empty checkpoint"
+
+    @property
+    def _rebuild(self) -> str:
+        return (
+            "Restore what was deleted; or, from a stored table of all panes, run sink.rebuild(spark.table(...), checkpoint=...) and "
+            f"restart; or, {self._begin_anew}"
+        )

@@ -1,0 +1,346 @@
+"""A test script: its events, its rows as tables, its panes as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.inputs import NO_ROWS
+from beamish.contract.relation import Relation
+from beamish.contract.updates import ROW_WINDOW
+from beamish.errors import ColumnError, ScriptError
+from beamish.flow import Flow
+from beamish.forms import is_of_panes, not_as_rows
+from beamish.instants import instant, instant_in_words, instant_us
+from beamish.kernels.column_names import EVENT_TIME, PREFIX, SIGN, has_no_event_time, is_reserved, respelled
+from beamish.markup import html_table
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneList, PaneTiming, RowWindow, Window
+from beamish.source import Source
+
+Row = Mapping[str, Any]
+
+
+@attrs.frozen
+class Bundle:
+    """Rows that arrive together; in a merge, those of one input."""
+
+    rows: tuple[Row, ...]
+    input: str | None = None
+
+
+@attrs.frozen
+class WatermarkTo:
+    """The watermark advances to ``us``, microseconds since the epoch; END_OF_TIME_US is the end of time.
+
+    In a merge, that of one input, or (None) those of all.
+    """
+
+    us: int
+    input: str | None = None
+
+
+@attrs.frozen
+class ClockTo:
+    """The processing-time clock, which begins at 0, advances to ``us``."""
+
+    us: int
+
+
+@attrs.frozen
+class Step:
+    """One micro-batch: the watermark advances, then the clock, then rows arrive. The other events are steps with one of these parts.
+
+    Attributes:
+        rows: as in ``Bundle``; empty: no rows.
+        input: in a merge, the input of the rows and the watermark; None: the watermarks of all, and no rows.
+        watermark_us: as in ``WatermarkTo``; None: unchanged.
+        clock_us: as in ``ClockTo``; None: unchanged.
+    """
+
+    rows: tuple[Row, ...] = ()
+    input: str | None = None
+    watermark_us: int | None = None
+    clock_us: int | None = None
+
+
+Event = Bundle | WatermarkTo | ClockTo | Step
+
+
+def as_step(event: Event) -> Step:
+    """An event as a step."""
+    match event:
+        case Bundle(rows, of):
+            return Step(rows, of)
+        case WatermarkTo(us, of):
+            return Step(input=of, watermark_us=us)
+        case ClockTo(us):
+            return Step(clock_us=us)
+        case Step():
+            return event
+
+
+def in_words(event: Event) -> str:
+    """The call that created an event, for messages."""
+    match event:
+        case Bundle():
+            return "add(rows)"
+        case WatermarkTo(us):
+            return f"advance_watermark_to({us / 1e6})"
+        case ClockTo(us):
+            return f"advance_processing_time_to({us / 1e6})"
+        case Step(watermark_us=us):
+            return "step(rows)" if us is None else f"step(watermark={us / 1e6})"
+
+
+def shown(event: Event) -> str:
+    """An event in words, for traces."""
+    step = as_step(event)
+    words = [] if step.watermark_us is None else [f"watermark: {instant_in_words(step.watermark_us)}"]
+    words += [] if step.clock_us is None else [f"clock: {instant_in_words(step.clock_us)}"]
+    words += [str(dict(row)) for row in step.rows]
+    return ", ".join(filter(None, [step.input and f"{step.input}:", *words])) or "nothing"
+
+
+@attrs.frozen
+class ScriptRows:
+    """The rows of a script.
+
+    Attributes:
+        tables: the rows of each source, by name: a table for each step with rows, in order, with the rows' columns and ``EVENT_TIME``.
+        initial: the initial rows of tables, by the name of their source.
+        schemas: the columns of each source.
+    """
+
+    tables: Mapping[str | None, Sequence[pa.Table]]
+    initial: Mapping[str | None, pa.Table]
+    schemas: Mapping[str | None, pa.Schema]
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a row at all."""
+        return any(self.tables.values()) or bool(self.initial)
+
+
+def check_script(flow: Flow, events: Sequence[Event]) -> None:
+    """Check a script against a flow.
+
+    Raises:
+        ScriptError: an unknown or missing input, or an update of a watermark that follows the clock.
+    """
+    names = [source.name for source in flow.sources if source.name is not None]
+    for event in events:
+        step, call = as_step(event), in_words(event)
+        if names and step.input is None and (step.rows or isinstance(event, Bundle)):
+            raise ScriptError(
+                f"{call}: the pipeline merges {', '.join(names)}; name the input of the rows: input={names[0]!r}"
+            )
+        if step.input is not None and step.input not in names:
+            known = f"the inputs are {', '.join(names)}" if names else "the pipeline is not a merge; leave input= out"
+            raise ScriptError(f"{call} with input={step.input!r}: {known}")
+        for source in flow.sources:
+            if watermark_of(source, step) is not None:
+                _check_is_moved(source, call)
+
+
+def _check_is_moved(source: Source, call: str) -> None:
+    if source.watermark is not None and not source.watermark.moved_by_rows:
+        raise ScriptError(
+            f"{call} with {type(source.watermark).__name__}: it follows the clock; use advance_processing_time_to"
+        )
+
+
+def watermark_of(source: Source, step: Step) -> int | None:
+    """The watermark that a step advances a source to; None: unchanged."""
+    return step.watermark_us if step.input in (None, source.name) else None
+
+
+def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> ScriptRows:
+    """The rows of a script, and the initial rows of tables (as for ``Flow.initial``).
+
+    Raises:
+        ColumnError: a column is missing, or has a reserved name.
+        ScriptError: a column has values of different types, or an invalid event time.
+        PipelineError: they are panes, used as plain rows.
+    """
+    steps, tables, begins = [as_step(event) for event in events], {}, {}
+    given = flow.initial(initial)
+    named = {source.name: taker.stage.asks(taker.takes, number) for source, taker, number in flow.leaves}
+    for source in flow.sources:
+        arrived = [step.rows for step in steps if step.rows and step.input == source.name]
+        bundles = _spelled(arrived, (*source.keys, source.event_time, *named[source.name]))
+        if source.name in given:
+            begin = _initial(given[source.name])
+            _check_event_time(source.event_time, begin)
+            begins[source.name], *tables[source.name] = _tables(source, [begin, *bundles])
+        else:
+            tables[source.name] = _tables(source, bundles)
+    schemas: dict[str | None, pa.Schema] = {}
+    for source, taker, number in flow.leaves:
+        asked = taker.stage.asks(taker.takes, number)
+        known = [*([begins[source.name]] if source.name in begins else []), *tables[source.name]]
+        schemas[source.name] = _schema(source, asked, known)
+    return ScriptRows(tables, begins, schemas)
+
+
+def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
+    """The bundles of a source as tables; with an input form as data rows, with ``SIGN``."""
+    form = source.form
+    if form is None:
+        tables = tables_of(bundles, source.event_time)
+        _check_no_panes(source, tables)
+        return tables
+    unfolded = [[one for row in bundle for one in form.unfold(row)] for bundle in bundles]
+    tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time)
+    signs = [pa.array([sign for _, sign in bundle], pa.int8()) for bundle in unfolded]
+    at = [table.schema.get_field_index(EVENT_TIME) for table in tables]
+    return [table.add_column(i, SIGN, sign) for table, i, sign in zip(tables, at, signs, strict=True)]
+
+
+def _check_no_panes(source: Source, tables: Sequence[pa.Table]) -> None:
+    for field in tables[0].schema if tables else ():
+        if field.name == "pane" and pa.types.is_struct(field.type) and is_of_panes([one.name for one in field.type]):
+            raise not_as_rows(source.event_time)
+
+
+def _spelled(bundles: Sequence[Sequence[Row]], asked: Sequence[Any]) -> list[Sequence[Row]]:
+    """Rename columns to the requested spelling, since Spark ignores case."""
+    names = list(dict.fromkeys(name for bundle in bundles for row in bundle for name in row))
+    new = respelled(names, [name for name in asked if isinstance(name, str)])
+    if not new:
+        return list(bundles)
+    return [[{new.get(name, name): value for name, value in row.items()} for row in bundle] for bundle in bundles]
+
+
+def _initial(rows: Any) -> Sequence[Row]:
+    if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
+        raise ScriptError(
+            f"run(initial={rows!r}): must be a list of rows, dicts of column name to value, such as initial=[{{'ts': 1}}]"
+        )
+    return rows
+
+
+def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) -> pa.Schema:
+    """The schema of a source; requested columns are null without rows."""
+    schema = tables[0].drop_columns([EVENT_TIME]).schema if tables else pa.schema([])
+    if not tables:
+        for name in dict.fromkeys([*source.keys, source.event_time, *asked]):
+            if name not in schema.names and not has_no_event_time(name):
+                schema = schema.append(pa.field(name, pa.null()))
+        if source.form is not None:
+            schema = schema.append(pa.field(SIGN, pa.int8()))
+    return schema if tables else schema.with_metadata(NO_ROWS)
+
+
+def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Table]:
+    """Bundles as tables, one per bundle, with ``EVENT_TIME`` beside the rows' own columns.
+
+    Raises:
+        ColumnError: no row has the event time's column.
+        ScriptError: a column has values of different types, or an invalid event time.
+    """
+    if not isinstance(event_time, str):
+        raise ColumnError(f"event_time({event_time}): a Column expression works on Spark only; give a column name")
+    rows = [row for bundle in bundles for row in bundle]
+    untimed = has_no_event_time(event_time)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not untimed:
+        _check_event_time(event_time, rows)
+    for name in names:
+        if is_reserved(name):
+            raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename it")
+    columns = {name: _column(name, rows) for name in names}
+    times = [_event_time_us(event_time, row.get(event_time)) for row in rows]
+    table = pa.table({**columns, EVENT_TIME: pa.array(times, pa.int64())})
+    tables, start = [], 0
+    for bundle in bundles:
+        tables.append(table.slice(start, len(bundle)))
+        start += len(bundle)
+    return tables
+
+
+def _check_event_time(event_time: str, rows: Sequence[Row]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if rows and event_time not in names:
+        raise ColumnError(f"event_time({event_time!r}): there is no column {event_time!r}; the rows have {names}")
+
+
+def _column(name: str, rows: Sequence[Row]) -> pa.Array:
+    values = [row.get(name) for row in rows]
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        kinds = sorted({type(value).__name__ for value in values if value is not None})
+        raise ScriptError(f"column {name!r} has values of different types, {kinds}: {error}") from error
+
+
+def _event_time_us(name: str, value: Any) -> int | None:
+    return None if value is None else instant_us(f"row[{name!r}]", value)
+
+
+class Trace(list[tuple[Event, list[Pane]]]):
+    """The events of a script with their output: a list that is shown in a notebook as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for number, (event, panes) in enumerate(self):
+            first, *others = [str(pane) for pane in panes] or [""]
+            rows += [(number, shown(event), first), *(("", "", pane) for pane in others)]
+        return html_table(("", "event", "output"), rows)
+
+
+def panes_from_table(table: pa.Table, gives: Relation) -> PaneList:
+    """The rows of a stage's output, in order; ``gives`` has the key columns."""
+    windows, timestamps = windows_of(table), table["timestamp"].cast(pa.int64()).to_pylist()
+    rows, values = table.drop_columns(["window", "timestamp"]).to_pylist(), gives.values
+    return PaneList(
+        _pane(row, gives.keys, values, own, _instant(time))
+        for row, own, time in zip(rows, windows, timestamps, strict=True)
+    )
+
+
+def windows_of(table: pa.Table) -> list[Window | RowWindow | None]:
+    """The windows of output rows; None: no window."""
+    window = table["window"].combine_chunks()
+    if window.type == ROW_WINDOW:
+        return [None if row is None else RowWindow(row["start"], row["end"]) for row in window.to_pylist()]
+    starts, ends = (window.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+    return [
+        Window(_instant(start), _instant(end)) if known else None
+        for known, start, end in zip(window.is_valid().to_pylist(), starts, ends, strict=True)
+    ]
+
+
+def _pane(
+    row: Mapping[str, Any],
+    keys: Sequence[str],
+    values: Sequence[str],
+    window: Window | RowWindow | None,
+    timestamp: datetime | None,
+) -> Pane:
+    info, dropped = row["pane"], row.get("dropped")
+    return Pane(
+        key={name: row[name] for name in keys},
+        window=window,
+        values=dict(dropped["row"]) if dropped else {name: row[name] for name in values},
+        kind=PaneKind(info["kind"]),
+        timing=PaneTiming(info["timing"]),
+        index=info["index"],
+        on_time_index=info["on_time_index"],
+        is_first=info["is_first"],
+        is_last=info["is_last"],
+        timestamp=timestamp,
+        change=info["change"] and PaneChange(info["change"]),
+        sequence=info["sequence"],
+        watermark=info["watermark"],
+        reason=DropReason(dropped["reason"]) if dropped else None,
+        **({"late_by_rows" if isinstance(window, RowWindow) else "late_by_us": dropped["late_by"]} if dropped else {}),
+        message=dropped.get("message") if dropped else None,
+    )
+
+
+def _instant(us: int | None) -> datetime | None:
+    return None if us is None else instant(us)

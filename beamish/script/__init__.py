@@ -1,1 +1,0 @@
-"""A test script: its events, its rows as tables, its panes as objects."""

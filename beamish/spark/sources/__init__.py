@@ -1,1 +1,0 @@
-"""Streaming sources: the clock, and test scripts."""
