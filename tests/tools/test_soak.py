@@ -29,7 +29,7 @@ def test_a_turn_counts_the_scripts_of_a_law():
         1,
     )
     assert not turn.found
-    assert turn.examples >= turn.scripts > 10
+    assert turn.examples >= turn.scripts > 1  # as many as the tier draws
 
 
 @settings(max_examples=50, derandomize=True, database=None)
