@@ -240,7 +240,7 @@ def key_schema(plans: Plans) -> pa.Schema:
 
 def with_windowing(rows: pa.Table, place: int, name: str) -> pa.Table:
     """Rows with the name of their windowing at this place."""
-    return rows.add_column(place, _FIELD, pa.array([name] * rows.num_rows, pa.string()))
+    return rows.add_column(place, _FIELD, pa.repeat(pa.scalar(name, pa.string()), rows.num_rows))
 
 
 def answer_of_each(plans: Plans, asked: Asked, *, segment: str | None = None, **more: Any) -> Answer:
