@@ -1,7 +1,7 @@
 """Write the two generated pages of the rules: ``python tools/laws.py``. tests/test_semantics.py fails while one is out of date.
 
 - docs/rules/laws.md: tests/laws/statements.md with the tests of each law, those that are marked ``of_law`` with its anchor;
-- docs/semantics.md: below its last heading the place of each rule's anchor.
+- docs/semantics.md: below its last heading each page of rules, with the anchors that lead to it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,8 +61,8 @@ def _with_tests(paragraph: str, tests: dict[str, list[str]]) -> Iterator[str]:
     yield paragraph
     for law in ANCHOR.findall(paragraph):
         if law in tests:
-            files = Counter(test.partition("::")[0] for test in tests[law])
-            yield f"Tests: {', '.join(f'`{file}` {number}' for file, number in files.items())}."
+            files = dict.fromkeys(test.partition("::")[0] for test in tests[law])
+            yield f"Tests: {', '.join(f'`{file}`' for file in files)}."
 
 
 def index_page() -> str:
@@ -72,11 +72,11 @@ def index_page() -> str:
 
 
 def _places(page: str) -> str:
-    """The anchors of a page, each a link and an anchor."""
+    """A link to a page, behind the anchors that the page has."""
     text = laws_page() if page == "laws" else (RULES / f"{page}.md").read_text("utf-8")
     title = text.partition("\n")[0].removeprefix("# ")
-    links = (f'<a id="{one}"></a>[{one}](rules/{page}.md#{one})' for one in ANCHOR.findall(text))
-    return f"\n**[{title}](rules/{page}.md)**: {', '.join(links)}\n"
+    anchors = "".join(f'<a id="{one}"></a>' for one in ANCHOR.findall(text))
+    return f"\n{anchors}[{title}](rules/{page}.md)\n"
 
 
 def main() -> int:

@@ -203,7 +203,7 @@ def migrate(
         inputs: for a merge, in place of ``df``.
 
     Returns:
-        how to continue the query, such as ``go on with .apply(df, shards=32) and checkpointLocation /checkpoints/scores-2``.
+        how to continue the query, such as ``continue with .apply(df, shards=32) and checkpointLocation /checkpoints/scores-2``.
 
     Raises:
         StateError: it cannot be migrated, or a batch was started and not committed.
@@ -231,7 +231,7 @@ def migrate(
     with in_place(old, new) as readable:
         shards = _carried_over(spark, (readable, new), flow, (df, inputs), shards=shards, location=location)
     names = ["df" if source.name is None else f"{source.name}=..." for source, *_ in flow.leaves]
-    return f"go on with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {printable_text(location or str(new))}"
+    return f"continue with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {printable_text(location or str(new))}"
 
 
 def _carried_over(

@@ -118,7 +118,7 @@ def test_a_moved_checkpoint_is_migrated(spark, files, run_query, tmp_path):
         with pytest.raises(bm.StateError, match=r"moved or copied.*bm\.migrate\("):
             read(spark, moved)
     said = bm.migrate(spark, moved, tmp_path / "again", PIPELINE, location=f"file:{there}")
-    assert said == f"go on with .apply(df, shards=2) and checkpointLocation file:{there}"
+    assert said == f"continue with .apply(df, shards=2) and checkpointLocation file:{there}"
     (tmp_path / "again").rename(there)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "moved", "there"]
     input_.add(row(3, "red", 1)).add(row(40, "blue", 2))
