@@ -5,8 +5,9 @@ Expressions are Spark's own. Spark's errors are reported with the position in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -49,7 +50,44 @@ class Rows(Protocol):
     """The name of the rows."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def alias(self) -> str: ...
+
+
+class Input(Protocol):
+    """A stream of a statement."""
+
+    @property
+    def rows(self) -> Rows: ...
+    @property
+    def where(self) -> Expression | None: ...
+    @property
+    def columns(self) -> Sequence[Expression]: ...
+    @property
+    def computed(self) -> Sequence[Expression]: ...
+
+
+class Side(Protocol):
+    """An input of a join."""
+
+    @property
+    def alias(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def keys(self) -> Mapping[str, str]: ...
+    @property
+    def path(self) -> tuple[str, ...]: ...
+
+
+class Joined(Protocol):
+    """A join."""
+
+    @property
+    def sides(self) -> Sequence[Side]: ...
+    def single(self, columns: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+        """The columns that only one input has, and its alias."""
 
 
 class Declared(Protocol):
@@ -63,60 +101,97 @@ class Statement(Protocol):
     """A compiled statement."""
 
     @property
-    def rows(self) -> Rows: ...
+    def inputs(self) -> Sequence[Input]: ...
     @property
-    def where(self) -> Expression | None: ...
-    @property
-    def columns(self) -> Sequence[Expression]: ...
-    @property
-    def computed(self) -> Sequence[Expression]: ...
+    def joined(self) -> Joined | None: ...
     @property
     def pipeline(self) -> Declared: ...
     @property
     def having(self) -> Expression | None: ...
-    @property
-    def shown(self) -> Sequence[Shown]: ...
+    def shown(self, columns: Mapping[str, Sequence[str]]) -> Sequence[Shown]:
+        """The items of the SELECT list, of a join over inputs with these columns."""
 
 
-def apply(statement: Statement, df: DataFrame, shards: int | None) -> DataFrame:
+Frames = dict[str, DataFrame]
+
+
+def apply(statement: Statement, df: DataFrame | None, inputs: Frames, shards: int | None) -> DataFrame:
     """Apply a statement.
 
     Args:
         statement: the statement.
         df: the rows of its source.
+        inputs: in place of ``df`` the rows of the sources of a join.
         shards: as for ``Pipeline.apply``.
 
     Raises:
         SqlError: Spark does not know a column or function, or rejects an expression.
         PipelineError, ColumnError, OptionError, SparkSetupError: as for ``Pipeline.apply``.
     """
-    rows = prepared(statement, df)
-    panes = apply_flow(statement.pipeline.flow, rows, {}, shards)
-    computed = [expression.name for expression in statement.computed]
-    return _shown(statement, _kept(statement, panes), computed)
+    rows, named = prepared(statement, df, inputs)
+    panes = apply_flow(statement.pipeline.flow, rows, named, shards)
+    columns: dict[str, Sequence[str]] = {}
+    if statement.joined is not None:
+        computed = {one.name for input_ in statement.inputs for one in input_.computed}
+        panes, columns = _scope(statement.joined, panes, {name: one.drop(*computed) for name, one in named.items()})
+    return _shown(statement, _kept(statement, panes), statement.shown(columns))
 
 
-def prepared(statement: Statement, df: DataFrame) -> DataFrame:
+def prepared(statement: Statement, df: DataFrame | None, inputs: Frames) -> tuple[DataFrame | None, Frames]:
     """The input rows of the pipeline, with the columns computed for it.
 
     Raises:
         SqlError: Spark does not know a column or function, or rejects an expression.
     """
-    if not isinstance(df, DataFrame):
+    if statement.joined is not None:
+        made = {one.rows.name: one for one in statement.inputs if isinstance(inputs.get(one.rows.name), DataFrame)}
+        return df, {name: _prepared(made[name], one) if name in made else one for name, one in inputs.items()}
+    if not isinstance(df, DataFrame) or inputs:
         raise PipelineError(f"apply({printable(df)}): the statement has one source, a DataFrame: apply(df)")
-    rows = df.alias(statement.rows.alias)  # by which columns may be qualified
-    if statement.where is not None:
-        rows = rows.where(_condition(rows, statement.where))
-    for expression in statement.computed:
+    return _prepared(statement.inputs[0], df), {}
+
+
+def _prepared(one: Input, df: DataFrame) -> DataFrame:
+    rows = df.alias(one.rows.alias)  # by which columns may be qualified
+    if one.where is not None:
+        rows = rows.where(_condition(rows, one.where))
+    for expression in one.computed:
         if any(name.lower() == expression.name.lower() for name in df.columns):
             raise expression.error(
                 f"the rows have a column {expression.name!r}, the internal name of this expression; rename the column"
             )
-    if statement.computed:
-        rows = rows.withColumns({one.name: _expression(rows, one) for one in statement.computed})
-    for expression in statement.columns:
+    if one.computed:
+        rows = rows.withColumns({made.name: _expression(rows, made) for made in one.computed})
+    for expression in one.columns:
         rows = _spelled(rows, expression)
     return rows
+
+
+def _scope(joined: Joined, panes: DataFrame, rows: Frames) -> tuple[DataFrame, dict[str, Sequence[str]]]:
+    """Joined rows with a struct for each side, and the columns that only one has; and the columns of each side, by alias."""
+    columns: dict[str, Sequence[str]] = {}
+    made: dict[str, Column] = {}
+    for side in joined.sides:
+        if not side.path:
+            fields = [(name, column(name)) for name in rows[side.name].columns]
+            present = F.lit(True)  # noqa: FBT003 - Spark's
+        else:
+            held = reduce(lambda of, name: of[name], side.path[1:], column(side.path[0]))
+            type_ = reduce(_field_type, side.path, panes.schema)
+            present = held.isNotNull()
+            names = list(rows[side.name].columns) if len(side.path) > 1 else [*side.keys, *type_.names]
+            fields = [(name, column(side.keys[name]) if name in side.keys else held[name]) for name in names]
+        columns[side.alias] = [name for name, _ in fields]
+        made[side.alias] = F.when(present, F.struct(*(value.alias(name) for name, value in fields)))
+    single = {name: made[alias][name] for name, alias in joined.single(columns).items()}
+    beside = [column(name) for name in _BESIDE if name in panes.columns]
+    taken = {name.lower() for name in _BESIDE}
+    shown = {**{name: one for name, one in single.items() if name.lower() not in taken}, **made}
+    return panes.select(*(one.alias(name) for name, one in shown.items()), *beside), columns
+
+
+def _field_type(struct: Any, name: str) -> Any:
+    return struct[name].dataType
 
 
 def _spelled(rows: DataFrame, expression: Expression) -> DataFrame:
@@ -140,17 +215,16 @@ def _kept(statement: Statement, panes: DataFrame) -> DataFrame:
     return panes.where(condition)
 
 
-def _shown(statement: Statement, panes: DataFrame, computed: Sequence[str]) -> DataFrame:
-    made = {"pane": _pane(statement, panes)}
-    beside = [made.get(name, column(name)) for name in _BESIDE if name in panes.columns and name != "dropped"]
+def _shown(statement: Statement, panes: DataFrame, items: Sequence[Shown]) -> DataFrame:
     with_dropped = "dropped" in panes.columns
-    shown = [_item(panes, item, with_dropped=with_dropped) for item in statement.shown]
+    beside = [_pane(statement, panes, items) if name == "pane" else column(name) for name in _BESIDE[:3]]
+    shown = [_item(panes, item, with_dropped=with_dropped) for item in items]
     if with_dropped:
-        beside.append(_without(F.col("dropped"), computed).alias("dropped"))
+        beside.append(_dropped(statement).alias("dropped"))
     return panes.select(*shown, *beside)
 
 
-def _pane(statement: Statement, panes: DataFrame) -> Column:
+def _pane(statement: Statement, panes: DataFrame, items: Sequence[Shown]) -> Column:
     """The column ``pane``, with its metadata under the names of the SELECT list."""
     pane, ledger = F.col("pane"), Ledger.read(panes.schema["pane"].metadata)
     if statement.having is not None:  # the row before or after may be filtered out (docs/rules/panes.md#pane-change)
@@ -158,7 +232,7 @@ def _pane(statement: Statement, panes: DataFrame) -> Column:
         pane = pane.withField("change", alone[pane["change"]])
     if ledger is None:
         return pane.alias("pane")
-    names = {item.key: item.expression.name for item in statement.shown if item.key is not None}
+    names = {item.key: item.expression.name for item in items if item.key is not None}
     return pane.alias("pane", metadata=ledger.renamed(names).metadata)
 
 
@@ -169,10 +243,14 @@ def _item(panes: DataFrame, item: Shown, *, with_dropped: bool) -> Column:
     return expression.alias(item.expression.name)
 
 
-def _without(dropped: Column, computed: Iterable[str]) -> Column:
+def _dropped(statement: Statement) -> Column:
     """Dropped rows without the computed columns."""
-    names = map(quoted, computed)
-    return dropped.withField("row", dropped["row"].dropFields(*names)) if computed else dropped
+    dropped = F.col("dropped")
+    for one in statement.inputs:
+        names = [quoted(made.name) for made in one.computed]
+        path = "row" if statement.joined is None else f"row.{quoted(one.rows.name)}"
+        dropped = dropped.withField(path, F.col(f"dropped.{path}").dropFields(*names)) if names else dropped
+    return dropped
 
 
 def _expression(df: DataFrame, expression: Expression) -> Column:

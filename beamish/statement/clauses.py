@@ -14,8 +14,13 @@ from beamish.windows import GlobalWindow, WindowOption
 CLAUSES = ("SELECT", "FROM", "WINDOW", "WHERE", "GROUP_BY", "HAVING", "EMIT")
 """In the order in which they stand."""
 ORDER = "[CREATE TABLE name [WITH (...)] AS] SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT ...]"
+_JOINS = (
+    "write FROM orders AS o JOIN payments AS p WITHIN 10 MINUTES ON o.id = p.order_id for two streams, and FROM orders AS o JOIN "
+    "rates AS r ON o.paid_in = r.currency for a stream with a table of bm.sql(..., tables=)"
+)
 RULES: Mapping[str, str] = {
-    "FROM": "write FROM name or FROM name AS other: one source, whose rows are the DataFrame's; join in Spark first",
+    "FROM": f"write FROM name or FROM name AS other: one source, whose rows are the DataFrame's; to join, {_JOINS}",
+    "JOIN": _JOINS,
     "WINDOW": (
         "write WINDOW TUMBLING (SIZE 5 MINUTES), WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 5 MINUTES) or WINDOW SESSION (10 MINUTES), "
         "each with GRACE PERIOD 1 DAY within the brackets if late rows count"
@@ -31,10 +36,7 @@ NEEDED: Mapping[str, str] = {
     ),
 }
 FIRST = "join or combine the DataFrames in Spark first, and give bm.sql the result: bm.sql(...).apply(df)"
-_JOIN = (
-    f"JOIN: a statement has one source. Two streams, WITHIN: bm.merge(left=..., right=...).window(bm.Within('1 hour')) with InnerJoin or "
-    f"an outer join, GRACE PERIOD as .allowed_lateness(...); a stream with a table: bm.as_of_join(...). Or {FIRST}"
-)
+_JOIN = f"no such join: INNER, LEFT, RIGHT and FULL [OUTER] JOIN stand directly after FROM and its source; {_JOINS}"
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(
         ("JOIN", "LEFT", "RIGHT", "INNER", "FULL", "OUTER", "CROSS", "NATURAL", "ANTI", "SEMI", "ASOF"), _JOIN
@@ -147,6 +149,30 @@ class Rows:
     alias: str
 
 
+How = Literal["inner", "left", "right", "full"]
+
+
+@attrs.frozen(eq=False)
+class Join:
+    """A JOIN after the source.
+
+    Attributes:
+        how: which rows without a match are shown.
+        rows: the other source.
+        within: how far its rows may be before and after those of the first; None: it is a table.
+        grace: how late rows may come; None: not set.
+        on: the condition.
+        start: its place.
+    """
+
+    how: How
+    rows: Rows
+    within: tuple[Duration, Duration] | None
+    grace: Duration | None
+    on: Tree
+    start: int
+
+
 @attrs.frozen
 class Windows:
     """The WINDOW clause.
@@ -189,9 +215,10 @@ class Statement:
         begins: the place of each clause.
         items: the SELECT list.
         rows: the source.
+        joins: the sources that are joined with it.
         windows: the windows.
         where: the condition on rows; None without.
-        group_by: the expressions that make a group.
+        group_by: the expressions that make a group; empty without GROUP BY.
         having: the condition on panes; None without.
         emit: the emitted rows.
         end: the place of the last word.
@@ -202,6 +229,7 @@ class Statement:
     begins: Mapping[str, int]
     items: Sequence[Item]
     rows: Rows
+    joins: Sequence[Join]
     windows: Windows
     where: Tree | None
     group_by: Sequence[Tree]

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import attrs
 from sqlglot import exp
 
 from beamish.explain import Line, text_of
-from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import Emit, Name, Rows, Statement, Windows
-from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, over_rows
+from beamish.statement.clauses import Emit, Name, Statement, Windows
+from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.grammar import parsed
+from beamish.statement.inputs import Before, Input, Sources, emitting
+from beamish.statement.joins import Joined, join_of
 from beamish.statement.over_panes import Key, Panes, Shown, aliases_of, check_name, shown_of, without_brackets
-from beamish.statement.text import Call, Text, Tree, normal, span_of
-from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
+from beamish.statement.text import Call, Text, Tree, span_of
 from beamish.windows import Sessions
 
 
@@ -27,48 +26,52 @@ class Compiled:
     """A compiled statement.
 
     Attributes:
-        name: what CREATE TABLE calls it.
-        properties: those under WITH.
-        rows: what the rows are called.
-        windows: what the WINDOW clause says.
-        emit: what the EMIT clause says.
-        where: which rows go on; None: all.
-        columns: the columns of the rows that the pipeline reads.
-        computed: the columns that are computed for it.
+        text: the statement.
+        read: the statement, read.
+        inputs: what is computed of the rows of each stream before the pipeline.
         pipeline: what is between.
+        joined: the join whose rows it shows; None: it groups.
         having: which panes come out; None: all.
-        shown: the items of the SELECT list.
-        end: the end of the text.
+        grouped: the items of the SELECT list, of a statement that groups.
     """
 
-    name: str | None
-    properties: Mapping[str, Any]
-    rows: Rows
-    windows: Windows
-    emit: Emit
-    where: Expression | None
-    columns: Sequence[Expression]
-    computed: Sequence[Expression]
+    text: Text
+    read: Statement
+    inputs: Sequence[Input]
     pipeline: Pipeline
+    joined: Joined | None
     having: Expression | None
-    shown: Sequence[Shown]
-    end: int
+    grouped: Sequence[Shown]
+
+    def shown(self, columns: Mapping[str, Sequence[str]]) -> Sequence[Shown]:
+        """The items of the SELECT list; of a join, over inputs with these columns, by alias.
+
+        Raises:
+            SqlError: a column is in several inputs, or a name is taken.
+        """
+        if self.joined is None:
+            return self.grouped
+        if self.having is not None:
+            self.joined.check_single(self.having, columns)
+        return self.joined.shown(self.read.items, columns)
 
 
-def compiled(text: Text, source: Pipeline, aggregates: UserAggregates) -> Compiled:
+def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compiled:
     """Compile a statement.
 
     Args:
         text: the statement.
-        source: where the rows come from, and what becomes of dropped rows.
+        sources: the streams and tables.
         aggregates: the user's own.
 
     Raises:
         SqlError: it is not one, or its parts do not go together.
     """
     read = parsed(text, {*NAMES, *aggregates})
+    if read.joins:
+        return _joined(text, read, sources)
     owners = (read.rows.alias.lower(),)
-    before = _Before(text, owners)
+    before = Before(text, owners)
     if read.where is not None:
         _check_no_aggregate(text, read.where, "WHERE", "it is of rows; conditions on aggregates go under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
@@ -79,24 +82,29 @@ def compiled(text: Text, source: Pipeline, aggregates: UserAggregates) -> Compil
     panes = Panes(text, keys, aggregates_, owners, "WINDOW" in read.begins, aliases_of(text, read.items))
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
+    source = sources.finish(sources.stream(read.rows.name))
     with text.at(read.begins["GROUP_BY"]):
         pipeline = _windowed(source.key_by(*(key.name for key in keys)), read.windows, read.emit, having)
         pipeline = pipeline.accumulate(**accumulations)
         pipeline.flow.check()
-    return Compiled(
-        read.name,
-        read.properties,
-        read.rows,
-        read.windows,
-        read.emit,
-        kept,
-        before.columns,
-        before.computed,
-        pipeline,
-        having,
-        shown,
-        read.end,
-    )
+    return Compiled(text, read, [before.input(read.rows, kept)], pipeline, None, having, shown)
+
+
+def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
+    """Compile a join."""
+    pipeline, joined = join_of(text, read, sources)
+    for clause in ("WINDOW", "GROUP_BY", "HAVING"):
+        if clause in read.begins:
+            raise text.error(
+                read.begins[clause],
+                f"{clause.replace('_', ' ')} over a join: a statement joins or groups; give what the join emits to a second one",
+            )
+    having = None if read.where is None else joined.expression(read.where)
+    for item in read.items:
+        joined.check(item)
+    with text.at(read.joins[0].start):
+        pipeline = sources.finish(pipeline)
+    return Compiled(text, read, joined.inputs, pipeline, joined, having, ())
 
 
 def _windowed(pipeline: Pipeline, windows: Windows, emit: Emit, having: Expression | None) -> Pipeline:
@@ -104,63 +112,10 @@ def _windowed(pipeline: Pipeline, windows: Windows, emit: Emit, having: Expressi
     pipeline = pipeline.window(windows.option)
     if windows.grace:
         pipeline = pipeline.allowed_lateness(windows.grace)
-    if emit.refinement == "final":
-        return pipeline.trigger(Never()).accumulating()
-    trigger = Always() if emit.every is None else Repeatedly(AfterProcessingTime(emit.every))
-    pipeline = pipeline.trigger(trigger).on_time_behavior(OnTimeBehavior.FIRE_IF_NON_EMPTY)
-    vanishes = emit.retracting or having is not None or isinstance(windows.option, Sessions)
-    return pipeline.accumulating_and_retracting() if vanishes else pipeline.accumulating()
+    return emitting(pipeline, emit, vanishes=having is not None or isinstance(windows.option, Sessions))
 
 
-class _Before:
-    """The pipeline's input: columns of the rows, and computed columns."""
-
-    def __init__(self, text: Text, owners: Sequence[str]) -> None:
-        self._text, self._owners = text, owners
-        self._columns: dict[str, Expression] = {}
-        self._computed: dict[str, Expression] = {}
-
-    @property
-    def columns(self) -> tuple[Expression, ...]:
-        """The columns of the rows, each once."""
-        return tuple(self._columns.values())
-
-    @property
-    def computed(self) -> tuple[Expression, ...]:
-        """The computed columns, each once."""
-        return tuple(self._computed.values())
-
-    def column(self, tree: Tree) -> str:
-        """The name of the column that holds an expression."""
-        made = over_rows(self._text, tree, "", self._owners)
-        path: tuple[str, ...] = made.node.value if made.node.op == COLUMN else ()
-        if len(path) == 1:
-            name = next((name for name in self._columns if name.lower() == path[0].lower()), path[0])
-            return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
-        name = normal(self._text, span_of(tree), self._owners)
-        return self._computed.setdefault(name, attrs.evolve(made, name=name)).name
-
-    def struct(self, of: str, fields: Mapping[str, Tree], present: Tree | None) -> str:
-        """The name of the column that holds an aggregate's struct; null where an expression is, if one is given."""
-        made = {name: over_rows(self._text, tree, "", self._owners) for name, tree in fields.items()}
-        sql = "named_struct(" + ", ".join(f"'{name}', {one.sql}" for name, one in made.items()) + ")"
-        node = Node("STRUCT", tuple(one.node for one in made.values()), tuple(made))
-        if present is not None:
-            needed = over_rows(self._text, present, "", self._owners)
-            sql = f"IF({needed.sql} IS NULL, NULL, {sql})"
-            node = Node("CASE", (Node("IS", (needed.node, Node(LITERAL))), Node(LITERAL), node))
-        (first, *_) = made.values()
-        said = ", ".join(normal(self._text, span_of(tree), self._owners) for tree in fields.values())
-        name = f"{of} of ({said})"  # as no expression is called
-        self._computed.setdefault(name, attrs.evolve(first, name=name, sql=sql, node=node, said=name))
-        return name
-
-    def is_column(self, name: str) -> bool:
-        """Whether it is a column of the rows."""
-        return name in self._columns
-
-
-def _keys(text: Text, read: Statement, before: _Before) -> list[Key]:
+def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
     keys: list[Key] = []
     for tree in read.group_by:
         _check_no_aggregate(text, tree, "GROUP BY", "it is of groups; show it in the SELECT list")
@@ -214,45 +169,54 @@ def explained(statement: Compiled, pipeline: str) -> str:
 
 def _before(statement: Compiled) -> Iterator[Line]:
     yield "query", _query_words(statement)
-    yield "source", f"the rows of {statement.rows.name}, which are those of the DataFrame or the script"
-    if statement.where is not None:
-        yield (
-            "where",
-            f"rows for which {_one_line(statement.where.said)} is true go on; the others do not move the watermark",
-        )
-    if statement.computed:
-        computed = ", ".join(_one_line(expression.said) for expression in statement.computed)
-        yield "computed", f"for each row, before it is in a window: {computed}"
+    for one in statement.inputs:
+        of = f"of {one.rows.name}, " if statement.joined else ""
+        given = f"those of the DataFrame {one.rows.name}" if of else "those of the DataFrame or the script"
+        yield "source", f"the rows of {one.rows.name}, which are {given}"
+        if one.where is not None:
+            yield (
+                "where",
+                f"{of}rows for which {_one_line(one.where.said)} is true go on; the others do not move the watermark",
+            )
+        if one.computed:
+            computed = ", ".join(_one_line(expression.said) for expression in one.computed)
+            yield "computed", f"{of}for each row, before it is in a window: {computed}"
 
 
 def _query_words(statement: Compiled) -> str:
-    name = f" {statement.name}" if statement.name else ""
-    kind = statement.emit.kind
+    name = f" {statement.read.name}" if statement.read.name else ""
+    kind = statement.read.emit.kind
     if kind == "pull":
         return "pull: asks a batch DataFrame once, one final row for each group and window"
-    if statement.emit.refinement == "final":
+    if statement.read.emit.refinement == "final":
         return f"{kind}{name}, final rows: one for each group and window, when the window expires"
     return f"{kind}{name}, changes: a PANE sets its group and window, a RETRACTION takes that back"
 
 
 def _after(statement: Compiled) -> Iterator[Line]:
     if statement.having is not None:
-        yield "having", f"panes and retractions for which {_one_line(statement.having.said)} is true come out"
-    shown = (
-        name if name.lower() == said.lower() else f"{said} as {name}"
-        for name, said in ((item.expression.name, _one_line(item.expression.said)) for item in statement.shown)
-    )
-    yield "shown", f"{', '.join(shown)}; then window, pane and timestamp"
-    windows = statement.windows
+        clause = "where" if statement.joined else "having"
+        yield clause, f"panes and retractions for which {_one_line(statement.having.said)} is true come out"
+    yield "shown", f"{', '.join(map(_one_line, _shown(statement)))}; then window, pane and timestamp"
+    windows = statement.read.windows
     unsaid = []
     if windows.grace is None and not windows.option.is_all_of_time:
         unsaid.append("GRACE PERIOD is not said, so it is 0: a row that comes after its window's end is dropped")
     if windows.retention is not None:
         unsaid.append(f"RETENTION {windows.retention} has no effect: results are kept by whoever takes them")
-    if statement.properties:
-        unsaid.append(f"WITH ({', '.join(statement.properties)}) has no effect: a DataFrame has no format")
+    if statement.read.properties:
+        unsaid.append(f"WITH ({', '.join(statement.read.properties)}) has no effect: a DataFrame has no format")
     if unsaid:
         yield "note", "; ".join(unsaid)
+
+
+def _shown(statement: Compiled) -> Iterator[str]:
+    for item in statement.read.items if statement.joined else ():
+        said = statement.text[span_of(item.tree)]
+        yield said if item.alias is None else f"{said} as {item.alias.text}"
+    for one in statement.grouped:
+        name, said = one.expression.name, one.expression.said
+        yield name if name.lower() == _one_line(said).lower() else f"{said} as {name}"
 
 
 def _one_line(said: str) -> str:

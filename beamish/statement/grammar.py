@@ -20,7 +20,9 @@ from beamish.statement.clauses import (
     RULES,
     STATEMENTS,
     Emit,
+    How,
     Item,
+    Join,
     Kind,
     Name,
     Rows,
@@ -38,6 +40,7 @@ _BEGIN = frozenset(clause.replace("_", " ") for clause in CLAUSES)
 _RESERVED = frozenset(CLAUSES) - {"WINDOW", "EMIT"}
 """The words that cannot name a column."""
 _READ = ", ".join(word for word, says in PROPERTIES.items() if says is None)
+_OUTER: Mapping[str, How] = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 
@@ -100,8 +103,9 @@ class StatementParser(ExpressionParser):
             here, begins[clause] = clause, token
             parts[clause] = self._CLAUSES[clause](self)
         last = self._prev
+        rows, joins = parts.get("FROM", (None, ()))
         for kind, what in NEEDED.items():
-            if kind not in begins:
+            if kind not in begins and not (joins and kind == "GROUP_BY"):
                 later = [token for other, token in begins.items() if CLAUSES.index(other) > CLAUSES.index(kind)]
                 raise self._text.error(
                     (*later, last)[0].start,
@@ -112,12 +116,13 @@ class StatementParser(ExpressionParser):
             properties,
             {clause: token.start for clause, token in begins.items()},
             parts["SELECT"],
-            parts["FROM"],
+            rows,
+            joins,
             parts.get("WINDOW", Windows()),
             parts.get("WHERE"),
-            parts["GROUP_BY"],
+            parts.get("GROUP_BY", ()),
             parts.get("HAVING"),
-            self._emitted(parts.get("EMIT"), name, "WINDOW" in begins),
+            self._emitted(parts.get("EMIT"), name, "WINDOW" in begins or bool(joins)),
             last.start,
         )
 
@@ -148,7 +153,7 @@ class StatementParser(ExpressionParser):
         if not self._match_text_seq("CREATE"):
             return None, {}
         self._check_created()
-        if not self._match_text_seq("TABLE"):
+        if not self._match_texts(("TABLE", "STREAM")):
             raise self._expected("only a table is created", "CREATE")
         self._check_created()
         parts: list[str] = []
@@ -160,8 +165,13 @@ class StatementParser(ExpressionParser):
         return ".".join(parts), properties
 
     def _check_created(self) -> None:
-        if self._curr and word_of(self._curr) in CREATED:
+        if self._curr and word_of(self._curr) in CREATED and not self._is_stream_of_joins():
             raise self._text.error(self._curr.start, f"{CREATED[word_of(self._curr)]}; {RULES['CREATE']}")
+
+    def _is_stream_of_joins(self) -> bool:
+        """Whether this is the STREAM of ``CREATE STREAM name AS SELECT ... JOIN ...`` without GROUP BY."""
+        kinds = {token.token_type.name for token in self._tokens}
+        return word_of(self._curr) == "STREAM" and "JOIN" in kinds and "GROUP_BY" not in kinds
 
     def _properties(self) -> Mapping[str, Any]:
         self._need("CREATE", "(")
@@ -188,7 +198,7 @@ class StatementParser(ExpressionParser):
         return self._list(self._item, "an item of the SELECT list is missing; take out a comma")
 
     def _item(self) -> Item:
-        tree = self._operand()
+        tree = self._operand(star=True)
         if self._match(TokenType.ALIAS):
             if not self._curr or not is_name(self._curr):
                 raise self._text.error(self._prev.start, "AS stands between an expression and one name: COUNT(*) AS n")
@@ -196,15 +206,44 @@ class StatementParser(ExpressionParser):
         named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
         return Item(tree, self._name("a name", "SELECT") if named else None)
 
+    def _sources(self) -> tuple[Rows, Sequence[Join]]:
+        rows, joins = self._source(), list[Join]()
+        while self._curr and word_of(self._curr) in ("JOIN", "INNER", *_OUTER):
+            joins.append(self._join())
+        return rows, joins
+
+    def _join(self) -> Join:
+        start = self._curr.start
+        how = next((_OUTER[word] for word in _OUTER if self._match_text_seq(word)), None)
+        self._match_text_seq("INNER" if how is None else "OUTER")
+        self._need("JOIN", "JOIN")
+        rows, within, grace = self._source(), None, None
+        if self._match_text_seq("WITHIN"):
+            within = self._within()
+            if self._match_text_seq("GRACE"):
+                self._need("JOIN", "PERIOD")
+                grace = self._duration("GRACE PERIOD", "JOIN", least=0)
+        self._need("JOIN", "ON")
+        return Join(how or "inner", rows, within, grace, self._operand(), start)
+
+    def _within(self) -> tuple[Duration, Duration]:
+        if not self._match(TokenType.L_PAREN):
+            both = self._duration("WITHIN", "JOIN", least=1)
+            return both, both
+        before = self._duration("WITHIN", "JOIN", least=0)
+        self._need("JOIN", ",")
+        after = self._duration("WITHIN", "JOIN", least=0)
+        self._need("JOIN", ")")
+        return before, after
+
     def _source(self) -> Rows:
         if self._curr.token_type == TokenType.L_PAREN and self._next and self._next.token_type == TokenType.SELECT:
             raise self._text.error(self._next.start, REFUSED["SELECT"])
         name = self._name("expected the name of the source", "FROM").text
         while self._match(TokenType.DOT):
             name = self._name("expected a name", "FROM").text
-        if self._match(TokenType.ALIAS) or (
-            self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
-        ):
+        named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
+        if self._match(TokenType.ALIAS) or (named and word_of(self._curr) != "WITHIN"):
             return Rows(name, self._name("expected a name after AS", "FROM").text)
         return Rows(name, name)
 
@@ -288,7 +327,7 @@ class StatementParser(ExpressionParser):
 
     _CLAUSES: Mapping[str, Callable[[Any], Any]] = {
         "SELECT": _items,
-        "FROM": _source,
+        "FROM": _sources,
         "WINDOW": _windows,
         "WHERE": lambda self: self._operand(),
         "GROUP_BY": _group_by,

@@ -67,7 +67,7 @@ class Panes:
         Raises:
             SqlError: it names what is neither a key nor in an aggregate, or is another each time.
         """
-        self._check_deterministic(span_of(tree))
+        check_deterministic(self.text, span_of(tree))
         known: dict[int, Node] = {}
         parts: list[tuple[Span, str]] = []
         for part in self._parts(tree):
@@ -98,18 +98,6 @@ class Panes:
             return
         for child in tree.iter_expressions():
             yield from self._parts(child)
-
-    def _check_deterministic(self, span: Span) -> None:
-        tokens = self.text.words(span)
-        for at, token in enumerate(tokens):
-            called = at + 1 < len(tokens) and tokens[at + 1].token_type.name == "L_PAREN"
-            word = word_of(token)
-            if word in NOT_DETERMINISTIC and (called or word in _WITHOUT_BRACKETS):
-                raise self.text.error(
-                    token.start,
-                    f"{word} over panes: a retraction must repeat the row it takes back, and this is another each time; "
-                    "compute it where the rows are read, or where they are written",
-                )
 
     def _meant(self, part: Tree, *, bounds: bool) -> tuple[str, Node]:
         """What a part is: for Spark, and in process."""
@@ -160,6 +148,20 @@ def _in_arithmetic(bound: Tree) -> bool:
     return isinstance(parent, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)) and not with_interval
 
 
+def check_deterministic(text: Text, span: Span) -> None:
+    """Check that an expression over panes is the same each time (SqlError: it is not)."""
+    tokens = text.words(span)
+    for at, token in enumerate(tokens):
+        called = at + 1 < len(tokens) and tokens[at + 1].token_type.name == "L_PAREN"
+        word = word_of(token)
+        if word in NOT_DETERMINISTIC and (called or word in _WITHOUT_BRACKETS):
+            raise text.error(
+                token.start,
+                f"{word} over panes: a retraction must repeat the row it takes back, and this is another each time; "
+                "compute it where the rows are read, or where they are written",
+            )
+
+
 def without_brackets(tree: Tree) -> Tree:
     """Without brackets around all of it."""
     while isinstance(tree, exp.Paren):
@@ -194,19 +196,14 @@ def shown_of(text: Text, items: Sequence[Item], panes: Panes) -> list[Shown]:
     taken: list[Key | None] = []
     unnamed = count()
     for item in items:
-        if isinstance(item.tree, exp.Star):
+        if item.tree.is_star:
             raise text.error(
                 span_of(item.tree).start,
                 "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates",
             )
         expression = panes.expression(item.tree, bounds=True)
-        named = item.alias or _own_name(item) or Name(f"KSQL_COL_{next(unnamed)}", expression.at)
-        check_name(text, named, "choose another after AS")
-        if any(other.expression.name.lower() == named.text.lower() for other in shown):
-            raise text.error(
-                named.start,
-                f"{named.text} is there twice, and Spark does not tell upper from lower case; choose another",
-            )
+        named = item.alias or own_name(item) or Name(f"KSQL_COL_{next(unnamed)}", expression.at)
+        check_new_name(text, named, shown)
         key = panes.key_of(item.tree)
         taken.append(key)
         shown.append(Shown(attrs.evolve(expression, name=named.text), key is not None))
@@ -225,12 +222,21 @@ def aliases_of(text: Text, items: Sequence[Item]) -> dict[str, str]:
     return {item.alias.text.lower(): text[span_of(item.tree)] for item in items if item.alias is not None}
 
 
-def _own_name(item: Item) -> Name | None:
+def own_name(item: Item) -> Name | None:
     """The name of a column, or of a field in it; others without AS are called as ksqlDB calls them."""
     if not isinstance(item.tree, (exp.Column, exp.Dot)):
         return None
     last = item.tree.parts[-1] if isinstance(item.tree, exp.Column) else item.tree.expression
     return Name(last.name, span_of(last).start)
+
+
+def check_new_name(text: Text, name: Name, shown: Sequence[Shown]) -> None:
+    """Check the name of an item after others (SqlError: it is taken or reserved)."""
+    check_name(text, name, "choose another after AS")
+    if any(other.expression.name.lower() == name.text.lower() for other in shown):
+        raise text.error(
+            name.start, f"{name.text} is there twice, and Spark does not tell upper from lower case; choose another"
+        )
 
 
 def check_name(text: Text, name: Name, fix: str) -> None:

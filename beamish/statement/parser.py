@@ -69,8 +69,8 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         token = token or self._curr or self._prev
         raise StuckError(message.partition(" for <class")[0].rstrip(". "), token.start if token else 0)
 
-    def _operand(self) -> Tree:
-        """An expression."""
+    def _operand(self, *, star: bool = False) -> Tree:
+        """An expression; ``star``: it may be ``a.*``."""
         token = self._curr
         if token and token.token_type.name in _NO_OPERANDS:
             raise self._text.error(token.start, REFUSED[token.token_type.name])
@@ -80,7 +80,7 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
             raise self._text.error(
                 (token or self._prev).start, REFUSED.get(token.token_type.name, says) if token else says
             )
-        for node in tree.walk():
+        for node in () if star and tree.is_star else tree.walk():
             self._check(node, tree)
         return tree
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     UserAggregate = Callable[[str], Accumulation]
 
 
-def _named(aggregates: Mapping[str, UserAggregate]) -> Named[UserAggregate]:
-    return Named(aggregates)
+def _named(given: Any) -> Any:
+    return Named(given) if isinstance(given, Mapping) else given
 
 
 @attrs.frozen(repr=False)
@@ -38,16 +38,18 @@ class Query:
 
     Attributes:
         text: the statement.
-        event_time: the event-time column.
-        watermark: its policy.
+        event_time: the event-time column; of a join also by the name of the stream.
+        watermark: its policy, likewise.
+        tables: the tables of a join by name.
         aggregates: custom aggregates by name.
         with_dropped: whether dropped rows are emitted.
         on_error: the handling of rows that cause errors in an aggregate.
     """
 
     text: str
-    event_time: Any = attrs.field(kw_only=True)
-    watermark: Watermark = attrs.field(kw_only=True)
+    event_time: Any = attrs.field(kw_only=True, converter=_named)
+    watermark: Watermark | Mapping[str, Watermark] = attrs.field(kw_only=True, converter=_named)
+    tables: Mapping[str, Pipeline] = attrs.field(kw_only=True, factory=dict, converter=_named)
     aggregates: Mapping[str, UserAggregate] = attrs.field(kw_only=True, factory=dict, converter=_named)
     with_dropped: bool = attrs.field(kw_only=True, default=False)
     on_error: Literal["fail", "drop"] = attrs.field(kw_only=True, default="fail")
@@ -58,7 +60,8 @@ class Query:
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = attrs.asdict(self, recurse=False, filter=lambda field, _: field.init and field.name != "text")
-        return _query, (self.text, {**options, "aggregates": dict(self.aggregates)})
+        plain = {name: dict(given) if isinstance(given, Named) else given for name, given in options.items()}
+        return _query, (self.text, plain)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -68,33 +71,34 @@ class Query:
     @property
     def kind(self) -> Kind:
         """``persistent`` with CREATE TABLE, ``push`` with EMIT alone, else ``pull``."""
-        return self._compiled.emit.kind
+        return self._compiled.read.emit.kind
 
     @property
     def refinement(self) -> Refinement:
         """``changes`` or ``final``; a pull query is final."""
-        return self._compiled.emit.refinement
+        return self._compiled.read.emit.refinement
 
     @property
     def retention(self) -> Duration | None:
         """The RETENTION of the WINDOW clause; it has no effect."""
-        return self._compiled.windows.retention
+        return self._compiled.read.windows.retention
 
     @property
     def name(self) -> str | None:
         """The table of CREATE TABLE; None without."""
-        return self._compiled.name
+        return self._compiled.read.name
 
     @property
     def properties(self) -> Mapping[str, Any]:
         """The names and formats under WITH; they have no effect."""
-        return self._compiled.properties
+        return self._compiled.read.properties
 
-    def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
+    def apply(self, df: DataFrame | None = None, *, shards: int | None = None, **inputs: DataFrame) -> DataFrame:
         """Apply it to a streaming or batch DataFrame; lazy, output mode append.
 
         Args:
             df: the rows of the source.
+            inputs: for a join, in place of ``df``: a DataFrame for each source, by its name after FROM or JOIN.
             shards: number of state partitions, at least 1; default ``spark.sql.shuffle.partitions``. Fixed for the life of the checkpoint.
 
         Returns:
@@ -106,10 +110,10 @@ class Query:
             SqlError: an unknown column or function, or the query is a pull query and the DataFrame streams.
             ColumnError, PipelineError, SparkSetupError: as for ``Pipeline.apply``.
         """
-        self._check_pull(streaming=getattr(df, "isStreaming", False))
+        self._check_pull(df, inputs)
         from beamish.spark.statement import apply
 
-        return apply(self._compiled, df, shards)
+        return apply(self._compiled, df, inputs, shards)
 
     __call__ = apply
 
@@ -135,11 +139,12 @@ class Query:
 
         return run(self._compiled, test_stream)
 
-    def explain(self, df: DataFrame | None = None) -> str:
+    def explain(self, df: DataFrame | None = None, **inputs: DataFrame) -> str:
         """Explain the statement: before, in and after the pipeline, and defaults of the text.
 
         Args:
             df: the DataFrame it would be applied to, for its column types; optional.
+            inputs: for a join, in place of ``df``.
 
         Returns:
             text, in blocks.
@@ -149,23 +154,25 @@ class Query:
         """
         from beamish.statement.compile import explained
 
-        if df is None:
+        if df is None and not inputs:
             return explained(self._compiled, self.pipeline.explain())
-        self._check_pull(streaming=df.isStreaming)
+        self._check_pull(df, inputs)
         from beamish.spark.statement import prepared
 
-        return explained(self._compiled, self.pipeline.explain(prepared(self._compiled, df)))
+        df, inputs = prepared(self._compiled, df, inputs)
+        return explained(self._compiled, self.pipeline.explain(df, **inputs))
 
-    def _check_pull(self, *, streaming: bool) -> None:
-        if streaming and self.kind == "pull":
+    def _check_pull(self, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> None:
+        if self.kind == "pull" and any(getattr(one, "isStreaming", False) for one in (df, *inputs.values())):
             raise _text(self.text).error(
-                self._compiled.end,
+                self._compiled.read.end,
                 "no EMIT: such a query asks a batch DataFrame once; for a stream say which rows come out: EMIT CHANGES (every "
                 "change) or EMIT FINAL (one row when the window is over)",
             )
 
     def __repr__(self) -> str:
         said = f"sql({self.text!r}, event_time={self.event_time!r}, watermark={self.watermark!r}"
+        said += f", tables={dict(self.tables)!r}" if self.tables else ""
         said += f", aggregates={dict(self.aggregates)!r}" if self.aggregates else ""
         said += ", with_dropped=True" if self.with_dropped else ""
         return said + (f", on_error={self.on_error!r}" if self.on_error != "fail" else "") + ")"
@@ -175,7 +182,8 @@ def sql(
     text: str,
     *,
     event_time: Any,
-    watermark: Watermark,
+    watermark: Watermark | Mapping[str, Watermark],
+    tables: Mapping[str, Pipeline] | None = None,
     aggregates: Mapping[str, UserAggregate] | None = None,
     with_dropped: bool = False,
     on_error: Literal["fail", "drop"] = "fail",
@@ -185,8 +193,9 @@ def sql(
     Args:
         text: ``SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT CHANGES | EMIT FINAL]``, after
             ``CREATE TABLE name AS`` or not. The name after FROM is a name only: the rows are the DataFrame's.
-        event_time: the event-time column; on Spark also a Column expression.
-        watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``.
+        event_time: the event-time column; on Spark also a Column expression. For a join also a dict by the name of the stream.
+        watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``; for a join also a dict.
+        tables: what a stream is joined with: by name a pipeline that ends in ``versions``.
         aggregates: custom aggregates: by name a function of a column name that returns an accumulation.
         with_dropped: whether to emit dropped rows, with the reason and the original row.
         on_error: as for ``Pipeline.on_error``: the handling of rows that cause errors in an aggregate. Errors in Spark's
@@ -215,6 +224,7 @@ def sql(
         text,
         event_time=event_time,
         watermark=watermark,
+        tables={} if tables is None else tables,
         aggregates={} if aggregates is None else aggregates,
         with_dropped=with_dropped,
         on_error=on_error,
@@ -249,7 +259,8 @@ def _compile(query: Query) -> Compiled:
         raise OptionError(f"sql(with_dropped={query.with_dropped!r}): must be True or False")
     from beamish.statement.aggregates import checked_aggregates
     from beamish.statement.compile import compiled
+    from beamish.statement.inputs import Sources
 
     aggregates = checked_aggregates(query.aggregates)
-    source = Pipeline().event_time(query.event_time, query.watermark).on_error(query.on_error)
-    return compiled(_text(query.text), source.with_dropped() if query.with_dropped else source, aggregates)
+    sources = Sources(query.event_time, query.watermark, query.tables, query.on_error, query.with_dropped)
+    return compiled(_text(query.text), sources, aggregates)

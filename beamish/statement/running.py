@@ -28,6 +28,8 @@ from beamish.statement.functions import FUNCTIONS
 from beamish.statement.functions.comparisons import as_boolean
 from beamish.statement.functions.nested import field
 from beamish.statement.functions.types import RefusedError, common, known, literal
+from beamish.statement.inputs import Input
+from beamish.statement.joins import Side
 from beamish.statement.text import Text
 from beamish.testing import TestStream
 
@@ -169,33 +171,158 @@ def run(statement: Compiled, script: TestStream) -> list[Pane]:
         SqlError: a missing column, an expression that only Spark can compute, or one that fails on a value.
         ColumnError, ScriptError, PipelineError: as for ``Pipeline.run``.
     """
-    events = script.events
-    if statement.emit.kind == "pull":  # as in a batch: all rows, then the end of time
-        rows = tuple(row for event in events for row in as_step(event).rows)
-        events = TestStream().add(rows).advance_watermark_to_infinity().events
-    panes = statement.pipeline.run(TestStream(_before(statement, events)))
-    return _after(statement, panes)
+    scripted = Scripted.of(statement, script)
+    return scripted.shown(statement.pipeline.run(TestStream(scripted.events)))
 
 
-def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
-    """The input script of the pipeline."""
-    bundles = [as_step(event).rows for event in events]
+@attrs.frozen
+class Scripted:
+    """A statement on a script.
+
+    Attributes:
+        statement: the statement.
+        events: the input script of its pipeline.
+        columns: the columns of each input's rows in the script, by the name of the input; none: it has no rows.
+    """
+
+    statement: Compiled
+    events: tuple[Event, ...]
+    columns: Mapping[str | None, Sequence[str]]
+
+    @classmethod
+    def of(cls, statement: Compiled, script: TestStream) -> Scripted:
+        """Compute WHERE, and the columns that the pipeline needs.
+
+        Raises:
+            SqlError: as for ``evaluate``.
+            ColumnError, ScriptError: as for ``Pipeline.run``.
+        """
+        events = script.events
+        if statement.read.emit.kind == "pull":  # as in a batch: all rows, then the end of time
+            bundles = [Bundle(step.rows, step.input) for step in map(as_step, events) if step.rows]
+            events = (*bundles, *TestStream().advance_watermark_to_infinity().events)
+        columns = {
+            name: list(
+                dict.fromkeys(
+                    column for step in map(as_step, events) if step.input == name for row in step.rows for column in row
+                )
+            )
+            for name in {as_step(event).input for event in events}
+        }
+        times = {source.name: source.event_time for source in statement.pipeline.flow.sources}
+        for one in statement.inputs:
+            name = one.rows.name if statement.joined else None
+            events = _before(one, events, name, times[name])
+        return cls(statement, events, columns)
+
+    def shown(self, panes: Sequence[Pane]) -> list[Pane]:
+        """The panes that satisfy HAVING, or WHERE over a join, with the SELECT list as values."""
+        made: dict[int, Pane] = {}
+        statement, having = self.statement, self.statement.having
+        numbers = [at for at, pane in enumerate(panes) if pane.kind is not PaneKind.DROPPED]
+        of_sides = self._columns_of_sides()
+        items = statement.shown(of_sides)
+        table = self._table([panes[at] for at in numbers], of_sides)
+        if having is not None and numbers:
+            keeps = condition(having.node, table, having.text)
+            numbers = [at for at, kept in zip(numbers, keeps, strict=True) if kept]
+            table = table.filter(pa.array(keeps))
+        shown = {
+            item.expression.name: evaluate(item.expression.node, table, item.expression.text).to_pylist()
+            for item in (items if numbers else ())
+        }
+        keys = [item.expression.name for item in items if item.is_key]
+        for row, at in enumerate(numbers):
+            values = {name: column[row] for name, column in shown.items()}
+            key = {name: values.pop(name) for name in keys}
+            change = panes[at].change
+            if having is not None and change is not None:  # the row before or after may be filtered out
+                change = change.alone
+            made[at] = attrs.evolve(panes[at], key=key, values=values, change=change)
+        dropped = {at: self._dropped(pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
+        return [(made | dropped)[at] for at in range(len(panes)) if at in made or at in dropped]
+
+    def _dropped(self, pane: Pane) -> Pane:
+        """A dropped row without computed columns."""
+        names = {item.key: item.expression.name for item in self.statement.grouped if item.key is not None}
+        key = {names[name]: value for name, value in pane.key.items() if name in names}
+        if self.statement.joined is None:
+            return attrs.evolve(pane, key=key, values=_without(pane.values, self.statement.inputs[0]))
+        rows = dict(pane.values)
+        for one in self.statement.inputs:
+            rows[one.rows.name] = _without(rows[one.rows.name], one)
+        return attrs.evolve(pane, key=key, values=rows)
+
+    def _columns_of_sides(self) -> Mapping[str, Sequence[str]]:
+        """The columns of each side of a join, by alias; of one without rows those that the statement names."""
+        joined = self.statement.joined
+        if joined is None:
+            return {}
+        given = {side.alias: self.columns.get(side.name) for side in joined.sides}
+        columns = {side.alias: side.columns(given[side.alias] or ()) for side in joined.sides}
+        trees = [joined.expression(item.tree) for item in self.statement.read.items if not item.tree.is_star]
+        paths = [
+            node.value
+            for one in (*trees, *filter(None, [self.statement.having]))
+            for node in one.node.walk()
+            if node.op == COLUMN
+        ]
+        for alias in [alias for alias, names in given.items() if not names]:
+            columns[alias] = list(dict.fromkeys([*columns[alias], *(path[1] for path in paths if path[0] == alias)]))
+        return columns
+
+    def _table(self, panes: Sequence[Pane], columns: Mapping[str, Sequence[str]]) -> pa.Table:
+        """Panes as rows: of a join a struct for each side, and the columns that only one side has."""
+        bounds = [None if pane.window is None else pane.window._asdict() for pane in panes]
+        type_ = pa.struct([("start", pa.timestamp("us", tz="UTC")), ("end", pa.timestamp("us", tz="UTC"))])
+        joined, windows = self.statement.joined, pa.array(bounds, type_)
+        if joined is None:
+            names = [*panes[0].key, *panes[0].values] if panes else []
+            made = {name: pa.array([{**pane.key, **pane.values}[name] for pane in panes]) for name in names}
+            return pa.table({**made, "window": windows})
+        sides = {
+            side.alias: pa.array([_row(side, pane, columns[side.alias]) for pane in panes]) for side in joined.sides
+        }
+        single = {name: field(sides[alias], name) for name, alias in joined.single(columns).items() if panes}
+        return pa.table({**single, **sides})
+
+
+def _row(side: Side, pane: Pane, columns: Sequence[str]) -> Row | None:
+    """The row of a side of a joined row; None: it has none."""
+    whole = {**pane.key, **pane.values}
+    row: Any = whole
+    for name in side.path:
+        row = row[name]
+    if row is None:
+        return None
+    keys = {name: whole[key] for name, key in side.keys.items()}
+    row = {"timestamp": pane.timestamp, **row, **keys}
+    return {name: row.get(name) for name in columns}
+
+
+def _without(row: Row | None, one: Input) -> Any:
+    computed = {expression.name for expression in one.computed}
+    return None if row is None else {name: value for name, value in row.items() if name not in computed}
+
+
+def _before(one: Input, events: Sequence[Event], name: str | None, event_time: Any) -> tuple[Event, ...]:
+    """The events with the rows of an input as the pipeline reads them."""
+    bundles = [step.rows for step in map(as_step, events) if step.input == name]
     rows = [row for bundle in bundles for row in bundle]
     if not rows:
         return tuple(events)
-    tables = tables_of(bundles, statement.pipeline.flow.sources[0].event_time)
-    table = pa.concat_tables(tables).drop_columns([EVENT_TIME]).combine_chunks()
+    table = pa.concat_tables(tables_of(bundles, event_time)).drop_columns([EVENT_TIME]).combine_chunks()
     numbers = pa.array(range(len(rows)))
-    if statement.where is not None:
-        keeps = condition(statement.where.node, table, statement.where.text)
+    if one.where is not None:
+        keeps = condition(one.where.node, table, one.where.text)
         numbers = numbers.filter(pa.array(keeps))
         table = table.take(numbers)
-    added = {expression.name: _added(expression, table) for expression in (*statement.columns, *statement.computed)}
+    added = {expression.name: _added(expression, table) for expression in (*one.columns, *one.computed)}
     made = dict(zip(numbers.to_pylist(), _rows_of(rows, numbers.to_pylist(), added), strict=True))
     first = 0
     changed: list[Event] = []
     for event in events:
-        if not isinstance(event, (Bundle, Step)):
+        if not isinstance(event, (Bundle, Step)) or event.input != name:
             changed.append(event)
             continue
         kept = tuple(made[at] for at in range(first, first + len(event.rows)) if at in made)
@@ -218,47 +345,3 @@ def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[
     return [
         {**rows[number], **{name: values[at] for name, values in added.items()}} for at, number in enumerate(numbers)
     ]
-
-
-def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
-    """The panes that satisfy HAVING, with the SELECT list as values."""
-    made: dict[int, Pane] = {}
-    numbers = [at for at, pane in enumerate(panes) if pane.kind is not PaneKind.DROPPED]
-    table = _table_of_panes([panes[at] for at in numbers])
-    if statement.having is not None and numbers:
-        keeps = condition(statement.having.node, table, statement.having.text)
-        numbers = [at for at, kept in zip(numbers, keeps, strict=True) if kept]
-        table = table.filter(pa.array(keeps))
-    shown = {
-        item.expression.name: evaluate(item.expression.node, table, item.expression.text).to_pylist()
-        for item in (statement.shown if numbers else ())
-    }
-    keys = [item.expression.name for item in statement.shown if item.is_key]
-    for row, at in enumerate(numbers):
-        values = {name: column[row] for name, column in shown.items()}
-        key = {name: values.pop(name) for name in keys}
-        change = panes[at].change
-        if statement.having is not None and change is not None:  # the row before or after may be filtered out
-            change = change.alone
-        made[at] = attrs.evolve(panes[at], key=key, values=values, change=change)
-    dropped = {at: _dropped(statement, pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
-    return [(made | dropped)[at] for at in range(len(panes)) if at in made or at in dropped]
-
-
-def _dropped(statement: Compiled, pane: Pane) -> Pane:
-    """A dropped row without computed columns."""
-    computed = {expression.name for expression in statement.computed}
-    names = {item.key: item.expression.name for item in statement.shown if item.key is not None}
-    return attrs.evolve(
-        pane,
-        key={names[name]: value for name, value in pane.key.items()},
-        values={name: value for name, value in pane.values.items() if name not in computed},
-    )
-
-
-def _table_of_panes(panes: Sequence[Pane]) -> pa.Table:
-    names = [*panes[0].key, *panes[0].values] if panes else []
-    columns = {name: pa.array([{**pane.key, **pane.values}[name] for pane in panes]) for name in names}
-    bounds = [None if pane.window is None else pane.window._asdict() for pane in panes]
-    type_ = pa.struct([("start", pa.timestamp("us", tz="UTC")), ("end", pa.timestamp("us", tz="UTC"))])
-    return pa.table({**columns, "window": pa.array(bounds, type_)})

@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import beamish as bm
 from tests.statement.test_answers import KSQLDB, TYPED
+from tests.statement.test_joins import CHANGED, ENRICHED, PAID, PAIRS, TABLES
 
 pytestmark = pytest.mark.spark
 
@@ -219,3 +221,82 @@ def test_explain_of_a_dataframe_lists_its_types(spark, events):
         spark.read.parquet(str(events.folder))
     )
     assert "SUM(price * amount) double" in " ".join(said.split())
+
+
+JOINS = [
+    ("SELECT *, amount + o.id AS s " + PAIRS.format("INNER", "WHERE item <> 'x' {}"), PAID),
+    ("SELECT item, p.amount, p.ts " + PAIRS.format("LEFT", "{}"), PAID),
+    ("SELECT item, upper(item) AS u, p.oid " + PAIRS.format("RIGHT", "WHERE o.id IS NULL {}"), PAID),
+    (ENRICHED.replace("{how}", "LEFT").replace("{emit}", "{}"), CHANGED),
+]
+COLUMNS = {
+    "orders": "ts long, id long, item string, cur string",
+    "payments": "ts long, oid long, amount long",
+    "rates": "ts long, currency string, rate double, gone boolean",
+    "names": "ts long, id long, name string",
+}
+
+
+def of_script(script, name):
+    """The rows of an input of a script."""
+    return [row for event in script.events if event.input == name for row in getattr(event, "rows", ())]
+
+
+@pytest.mark.parametrize(("text", "script"), JOINS)
+def test_a_join_of_batches_gives_what_a_script_gives(spark, text, script):
+    query = bm.sql(text.format(""), event_time="ts", watermark=bm.BoundedOutOfOrderness(0), tables=TABLES)
+    panes = query.run(script)
+    frames = {
+        source.name: spark.createDataFrame(
+            [{**dict.fromkeys(used(script, source.name)), **row} for row in of_script(script, source.name)],
+            ", ".join(
+                field for field in COLUMNS[source.name].split(", ") if field.split()[0] in used(script, source.name)
+            ),
+        ).withColumn("ts", F.timestamp_seconds("ts"))
+        for source in query.pipeline.flow.sources
+    }
+    found = query.apply(**frames)
+    assert found.columns == [*panes[0].values, "window", "pane", "timestamp"]
+    theirs = [tuple(seconds(value) for value in shown(row)) for row in found.collect()]
+    assert in_order(theirs) == in_order(tuple(pane.values.values()) for pane in panes)
+
+
+def used(script, name):
+    return list(dict.fromkeys(column for row in of_script(script, name) for column in row))
+
+
+def seconds(value):
+    return int(value.replace(tzinfo=UTC).timestamp()) if isinstance(value, datetime) else value
+
+
+def test_a_join_of_streams_gives_what_a_script_gives(spark, files, tmp_path):
+    text = "SELECT item, p.amount, o.ts " + PAIRS.format("LEFT", "EMIT CHANGES")
+    query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+    columns = {"orders": ["id", "item"], "payments": ["oid", "amount"]}
+    made = files(ts=TIMES, of=pa.string(), id=pa.int64(), item=pa.string(), oid=pa.int64(), amount=pa.int64())
+    empty = dict.fromkeys(["id", "item", "oid", "amount"])
+    for name in columns:
+        rows = of_script(PAID, name)
+        made.add(*({**empty, **row, "of": name, "ts": datetime.fromtimestamp(row["ts"], UTC)} for row in rows))
+    streams = {name: made.stream().where(f"of = '{name}'").select("ts", *names) for name, names in columns.items()}
+    found = []
+    stream = query.apply(**streams).writeStream
+    stream = stream.foreachBatch(lambda batch, _: found.extend(batch.collect())).trigger(availableNow=True)
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    live = [tuple(map(seconds, shown(row))) for row in found if row["pane"]["kind"] == "PANE"]
+    for row in found:
+        if row["pane"]["kind"] == "RETRACTION":
+            live.remove(tuple(map(seconds, shown(row))))
+    assert in_order(live) == in_order(tuple(pane.values.values()) for pane in bm.live(query.run(PAID)))
+
+
+def test_errors_in_a_join_have_a_position(spark):
+    query = bm.sql("SELECT o.nothing " + PAIRS.format("", ""), event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+    orders = spark.sql("select timestamp_seconds(1) as ts, 7 as id, 'tea' as item")
+    payments = spark.sql("select timestamp_seconds(1) as ts, 7 as oid, 4 as amount")
+    with pytest.raises(bm.SqlError, match="nothing") as raised:
+        query.apply(orders=orders, payments=payments)
+    assert raised.value.column == 8
+    with pytest.raises(bm.PipelineError, match=r"apply\(payments="):
+        query.apply(orders=orders)
+    assert "of payments" in query.explain(orders=orders, payments=payments)

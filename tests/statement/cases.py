@@ -81,7 +81,7 @@ EXPRESSIONS = [case.strip() for line in CASES.strip().splitlines() for case in l
 def expression(sql: str) -> Expression:
     """An expression over rows."""
     text = f"SELECT b, COUNT(*) AS n FROM t WHERE {sql} GROUP BY b"
-    made = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))._compiled.where
+    made = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))._compiled.inputs[0].where
     assert made is not None
     return made
 

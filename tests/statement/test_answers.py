@@ -258,7 +258,7 @@ def test_lambdas_and_fields_both_have_arrows():
     fields = sql("SELECT k, MAX(upper(s->name)) AS x FROM t GROUP BY k").pipeline
     assert fields.flow.stage.options.accumulations == {"MAX(UPPER(s -> name))": Max("UPPER(s -> name)")}
     query = sql("SELECT k, MAX(transform(xs, x -> x + s->n)) AS x FROM t GROUP BY k")
-    assert [one.sql for one in query._compiled.computed] == ["transform(xs, x -> x + s.n)"]
+    assert [one.sql for one in query._compiled.inputs[0].computed] == ["transform(xs, x -> x + s.n)"]
 
 
 def test_an_expression_over_a_key_is_found_where_it_stands_by_itself():

@@ -129,7 +129,8 @@ REFUSED = {
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES ^EMIT CHANGES": "EMIT is there twice",
     "SELECT k, COUNT(*) AS n ^GROUP BY k": "there is no FROM",
     # what a statement has not (rule 31)
-    "SELECT k, COUNT(*) AS n FROM t ^JOIN u ON t.k = u.k GROUP BY k": "join or combine the DataFrames in Spark first",
+    "SELECT k, COUNT(*) AS n FROM t ^JOIN u ON t.k = u.k GROUP BY k": "two streams are joined within a time",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^JOIN u ON t.k = u.k": "stand directly after FROM",
     "SELECT k, COUNT(*) AS n FROM t^, u GROUP BY k": "one source",
     "SELECT k, COUNT(*) AS n FROM (^SELECT * FROM t) GROUP BY k": "no subqueries",
     "SELECT k, COUNT(*) AS n FROM t WHERE k IN (^SELECT k FROM u) GROUP BY k": "no subqueries",
