@@ -17,7 +17,7 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane, PaneList
-from beamish.script import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
+from beamish.script import Bundle, ClockTo, Event, Row, Step, Trace, WatermarkTo, as_step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +28,26 @@ class Runnable(Protocol):
 
     @property
     def flow(self) -> Flow: ...
+
+
+class Scripted(Protocol):
+    """A query of ``bm.sql`` on a script: ``given``, the events; ``events``, those of its pipeline; ``flow``."""
+
+    @property
+    def given(self) -> Sequence[Event]: ...
+    @property
+    def events(self) -> Sequence[Event]: ...
+    @property
+    def flow(self) -> Flow: ...
+    def shown(self, panes: Sequence[Pane]) -> list[Pane]:
+        """The output of the query for panes of its pipeline."""
+
+
+class Statement(Protocol):
+    """A query of ``bm.sql``, as needed by a script."""
+
+    def scripted(self, test_stream: TestStream) -> Scripted:
+        """The query on a script."""
 
 
 @attrs.frozen
@@ -152,11 +172,11 @@ class TestStream:
                 )
         return attrs.evolve(self, events=(*self.events, event))
 
-    def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
+    def trace(self, pipeline: Runnable | Statement, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
         """Run the script in process; returns each event with its output, as a list of pairs (in a notebook: a table).
 
         Args:
-            pipeline: the pipeline to run.
+            pipeline: the pipeline to run, or a query of ``bm.sql``.
             initial: initial rows of a versioned table; for several tables by the name of their input.
 
         Raises:
@@ -175,13 +195,13 @@ class TestStream:
             >>> [[pane.values for pane in panes] for event, panes in script.trace(counts)]
             [[], [{'n': 1}], [{'n': 1}]]
         """
-        _check_pipeline("trace", pipeline)
-        return trace(pipeline.flow.completed, self.events, initial=initial)
+        script = _on(self, "trace", pipeline)
+        return _shown(script, trace(script.flow.completed, script.events, initial=initial))
 
     def on_spark(
         self,
         spark: SparkSession,
-        pipeline: Runnable,
+        pipeline: Runnable | Statement,
         *,
         shards: int | None = None,
         partitions: int = 2,
@@ -194,7 +214,7 @@ class TestStream:
 
         Args:
             spark: the session.
-            pipeline: the pipeline to run.
+            pipeline: the pipeline to run, or a query of ``bm.sql``, whose expressions are computed in process.
             shards, partitions, restart_after, heartbeats, checkpoint, initial: as for ``trace_on_spark``.
 
         Returns:
@@ -218,7 +238,7 @@ class TestStream:
     def trace_on_spark(
         self,
         spark: SparkSession,
-        pipeline: Runnable,
+        pipeline: Runnable | Statement,
         *,
         shards: int | None = None,
         partitions: int = 2,
@@ -231,7 +251,7 @@ class TestStream:
 
         Args:
             spark: the session.
-            pipeline: the pipeline to run.
+            pipeline: as for ``on_spark``.
             shards: number of shards of each stage, at least 1; None: one per partition.
             partitions: of the shuffle, at least 1.
             restart_after: numbers of events, from 0, after which the query is stopped and restarted from its checkpoint.
@@ -244,15 +264,15 @@ class TestStream:
         """
         from beamish.spark.scripted import trace_on_spark
 
-        _check_pipeline("trace_on_spark", pipeline)
+        script = _on(self, "trace_on_spark", pipeline)
         if not hasattr(spark, "readStream"):
             raise ScriptError(
                 f"trace_on_spark({printable(spark)}, ...): must be a SparkSession: trace_on_spark(spark, pipeline)"
             )
-        return trace_on_spark(
+        traced = trace_on_spark(
             spark,
-            pipeline.flow.completed,
-            self.events,
+            script.flow.completed,
+            script.events,
             shards=shards,
             partitions=partitions,
             restart_after=restart_after,
@@ -260,11 +280,35 @@ class TestStream:
             checkpoint=checkpoint,
             initial=initial,
         )
+        return _shown(script, traced)
 
 
-def _check_pipeline(call: str, pipeline: Any) -> None:
+@attrs.frozen
+class _Plain:
+    """A pipeline on a script."""
+
+    flow: Flow
+    events: Sequence[Event]
+
+    @property
+    def given(self) -> Sequence[Event]:
+        return self.events
+
+    def shown(self, panes: Sequence[Pane]) -> list[Pane]:
+        return list(panes)
+
+
+def _on(script: TestStream, call: str, pipeline: Any) -> Scripted:
+    if hasattr(pipeline, "scripted"):
+        made: Scripted = pipeline.scripted(script)
+        return made
     if not isinstance(getattr(pipeline, "flow", None), Flow):
         raise ScriptError(f"{call}({pipeline!r}): must be a pipeline, such as bm.Pipeline()...accumulate(n=Count())")
+    return _Plain(pipeline.flow, script.events)
+
+
+def _shown(script: Scripted, traced: Sequence[tuple[Event, list[Pane]]]) -> Trace:
+    return Trace((event, PaneList(script.shown(panes))) for event, (_, panes) in zip(script.given, traced, strict=True))
 
 
 def _bundle(call: str, rows: Any) -> tuple[Row, ...]:

@@ -11,9 +11,9 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.durations import Duration
 from beamish.errors import OptionError, ScriptError
 from beamish.kernels.identity import Named
-from beamish.pane import Pane
+from beamish.pane import Pane, PaneList
 from beamish.pipeline import Pipeline
-from beamish.testing import TestStream
+from beamish.testing import Scripted, TestStream
 from beamish.watermarks import Watermark
 
 if TYPE_CHECKING:
@@ -131,13 +131,18 @@ class Query:
             SqlError: an unknown column, an expression that only Spark can compute, or one that fails on a value.
             ColumnError, ScriptError: as for ``Pipeline.run``.
         """
+        script = self.scripted(test_stream)
+        return PaneList(script.shown(self.pipeline.run(TestStream(tuple(script.events)))))
+
+    def scripted(self, test_stream: TestStream) -> Scripted:
+        """The query on a script, for ``TestStream.trace`` and ``TestStream.on_spark``."""
         if not isinstance(test_stream, TestStream):
             raise ScriptError(
                 f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
             )
-        from beamish.statement.running import run
+        from beamish.statement.running import ScriptedStatement
 
-        return run(self._compiled, test_stream)
+        return ScriptedStatement.of(self._compiled, test_stream)
 
     def explain(self, df: DataFrame | None = None, **inputs: DataFrame) -> str:
         """Explain the statement: before, in and after the pipeline, and defaults of the text.

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.errors import SqlError
+from beamish.flow import Flow
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.pane import Pane, PaneKind
 from beamish.script import Bundle, Event, Row, Step, as_step, tables_of
@@ -164,56 +165,48 @@ _LAZY: Mapping[str, Callable[[Node, pa.Table, Text], pa.Array]] = {
 }
 
 
-def run(statement: Compiled, script: TestStream) -> list[Pane]:
-    """The output of a statement on a script.
-
-    Raises:
-        SqlError: a missing column, an expression that only Spark can compute, or one that fails on a value.
-        ColumnError, ScriptError, PipelineError: as for ``Pipeline.run``.
-    """
-    scripted = Scripted.of(statement, script)
-    return scripted.shown(statement.pipeline.run(TestStream(scripted.events)))
-
-
 @attrs.frozen
-class Scripted:
+class ScriptedStatement:
     """A statement on a script.
 
     Attributes:
         statement: the statement.
+        given: the script; of a pull query all rows, then the end of time.
         events: the input script of its pipeline.
         columns: the columns of each input's rows in the script, by the name of the input; none: it has no rows.
     """
 
     statement: Compiled
+    given: tuple[Event, ...]
     events: tuple[Event, ...]
     columns: Mapping[str | None, Sequence[str]]
 
     @classmethod
-    def of(cls, statement: Compiled, script: TestStream) -> Scripted:
+    def of(cls, statement: Compiled, script: TestStream) -> ScriptedStatement:
         """Compute WHERE, and the columns that the pipeline needs.
 
         Raises:
             SqlError: as for ``evaluate``.
             ColumnError, ScriptError: as for ``Pipeline.run``.
         """
-        events = script.events
+        given = script.events
         if statement.read.emit.kind == "pull":  # as in a batch: all rows, then the end of time
-            bundles = [Bundle(step.rows, step.input) for step in map(as_step, events) if step.rows]
-            events = (*bundles, *TestStream().advance_watermark_to_infinity().events)
-        columns = {
-            name: list(
-                dict.fromkeys(
-                    column for step in map(as_step, events) if step.input == name for row in step.rows for column in row
-                )
-            )
-            for name in {as_step(event).input for event in events}
-        }
+            bundles = [Bundle(step.rows, step.input) for step in map(as_step, given) if step.rows]
+            given = (*bundles, *TestStream().advance_watermark_to_infinity().events)
+        columns: dict[str | None, dict[str, None]] = {}
+        for step in map(as_step, given):
+            columns.setdefault(step.input, {}).update((column, None) for row in step.rows for column in row)
         times = {source.name: source.event_time for source in statement.pipeline.flow.sources}
+        events = given
         for one in statement.inputs:
             name = one.rows.name if statement.joined else None
             events = _before(one, events, name, times[name])
-        return cls(statement, events, columns)
+        return cls(statement, given, events, {name: list(names) for name, names in columns.items()})
+
+    @property
+    def flow(self) -> Flow:
+        """That of its pipeline."""
+        return self.statement.pipeline.flow
 
     def shown(self, panes: Sequence[Pane]) -> list[Pane]:
         """The panes that satisfy HAVING, or WHERE over a join, with the SELECT list as values."""

@@ -146,6 +146,20 @@ def test_what_users_of_ksqldb_type_gives_on_spark_what_a_script_gives(spark):
     assert theirs == pane.key | pane.values
 
 
+@pytest.mark.parametrize(
+    ("query", "script"),
+    [
+        (
+            sql("SELECT upper(k) AS k, SUM(v + 1) AS s FROM t WHERE v > 0 GROUP BY upper(k) EMIT CHANGES"),
+            bm.testing.TestStream().add([{"ts": 1, "k": "a", "v": v} for v in (0, 4)]).advance_watermark_to(9),
+        ),
+        (sql("SELECT item, p.amount " + PAIRS.format("LEFT", "EMIT CHANGES")), PAID),
+    ],
+)
+def test_a_script_runs_a_query_as_micro_batches(spark, query, script):
+    assert in_order(script.on_spark(spark, query)) == in_order(query.run(script))
+
+
 def utc(value):
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 

@@ -269,6 +269,21 @@ def test_an_expression_over_a_key_is_found_where_it_stands_by_itself():
         sql("SELECT a + 1 AS k, 2 * a + 1 AS other, COUNT(*) AS n FROM t GROUP BY a + 1")
 
 
+@pytest.mark.parametrize("emit", ["EMIT CHANGES", "EMIT FINAL", ""])
+def test_a_script_traces_a_query(emit):
+    query = sql(f"SELECT k, SUM(v + 1) AS s FROM t WINDOW TUMBLING (SIZE 9 SECONDS) WHERE v > 0 GROUP BY k {emit}")
+    rows = [{"ts": 1, "k": "a", "v": v} for v in (0, 4)]
+    script = TestStream().add(rows).add(rows).advance_watermark_to(9)
+    traced = script.trace(query)
+    assert [pane for _, panes in traced for pane in panes] == query.run(script)
+    assert [lines(panes) for _, panes in traced] == {
+        "EMIT CHANGES": [["P a 5"], ["P a 10"], []],
+        "EMIT FINAL": [[], [], ["P a 10"]],
+        "": [[], [], ["P a 10"]],
+    }[emit]
+    assert [event for event, _ in traced][:2] == list(script.events)[:2]
+
+
 SCRIPTS = st.lists(
     st.one_of(
         st.lists(
