@@ -1,4 +1,4 @@
-"""Python packages that Spark needs; imports none of them, so that missing ones can be reported."""
+"""Packages that Spark and ``beamish.testing`` need; imports none of them, so that missing ones can be reported."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ def check_packages() -> None:
                 f"the package {module} is not installed; Spark's transformWithStateInPandas needs it, here and on every "
                 f"executor: pip install {requirement}"
             )
+
+
+def check_hypothesis(module: str) -> None:
+    """Check that Hypothesis is installed, which ``module`` requires (ModuleNotFoundError: it is not)."""
+    if not _installed("hypothesis"):
+        raise ModuleNotFoundError(
+            f'{module}: the package hypothesis is not installed: pip install "beamish[hypothesis]"', name="hypothesis"
+        )
 
 
 def _installed(module: str) -> bool:
