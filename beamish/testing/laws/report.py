@@ -1,0 +1,280 @@
+"""Reports of broken laws: the law as a sentence, the smallest example as a test, expected and given side by side."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import importlib
+import inspect
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import attrs
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis.errors import Flaky, HypothesisException
+
+from beamish.errors import BeamishError, UserFunctionError
+from beamish.instants import END_OF_TIME_US
+from beamish.script import as_step
+from beamish.testing.stream import TestStream
+
+WIDEST = 76
+"""Columns of text that two values side by side may take; wider ones are printed one below the other."""
+Law = Callable[..., None]
+"""A function of concrete arguments whose docstring states the law; it raises ``LawError`` where the law does not hold."""
+
+
+class LawError(AssertionError):
+    """A law does not hold.
+
+    Attributes:
+        law: the function that states it.
+        expected: what the law asks for, as lines.
+        given: the lines in its place.
+    """
+
+    def __init__(self, law: Law, expected: Sequence[str], given: Sequence[str], example: str = "") -> None:
+        parts = [f"{law.__name__}\n\n{indent(sentence(law), '    ')}", beside(expected, given), example]
+        super().__init__("\n\n".join(filter(None, parts)))
+        self.law, self.expected, self.given = law, list(expected), list(given)
+
+
+class VacuousError(AssertionError):
+    """A check drew too little of interest to show anything."""
+
+
+def sentence(law: Law) -> str:
+    """The law, in the words of its docstring."""
+    return (inspect.getdoc(law) or "").partition("\n\n")[0]
+
+
+def require(law: Law, *, expected: Any, given: Any, tolerance: float = 0.0) -> None:
+    """Raise unless both are equal: NaN to NaN, floats within a relative tolerance.
+
+    Raises:
+        LawError: they differ.
+    """
+    if not same(expected, given, tolerance):
+        raise LawError(law, _lines(expected), _lines(given))
+
+
+def _lines(value: Any) -> list[str]:
+    return [str(one) if isinstance(one, str) else repr(one) for one in (value if isinstance(value, list) else [value])]
+
+
+def same(a: Any, b: Any, tolerance: float = 0.0) -> bool:
+    """Whether two values are equal: NaN to NaN, a bool only to a bool, floats within a relative tolerance."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same(a[name], b[name], tolerance) for name in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(same(one, other, tolerance) for one, other in zip(a, b, strict=True))
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def beside(expected: Sequence[str], given: Sequence[str]) -> str:
+    """Two lists of lines side by side, equal ones on one line, others marked."""
+    pairs: list[tuple[str, str]] = []
+    for _, i, j, k, m in SequenceMatcher(a=expected, b=given, autojunk=False).get_opcodes():
+        pairs += zip_longest(expected[i:j], given[k:m], fillvalue="")
+    marked = [(" " if one == other else "|", one, other) for one, other in pairs]
+    width = max([len("expected"), *(len(one) for one, _ in pairs)])
+    if width + max([0, *(len(other) for _, other in pairs)]) <= 2 * WIDEST:
+        table = [(" ", "expected", "given"), *marked]
+        return "\n".join(f"{one:<{width}} {mark} {other}".rstrip() for mark, one, other in table)
+    return "\n".join(["expected", *(f"  {one}" for one in expected), "given", *(f"  {one}" for one in given)])
+
+
+@attrs.define
+class Seen:
+    """What the examples of a check had in them, such as late rows: how many, and in how many examples."""
+
+    examples: int = 0
+    counts: Counter[str] = attrs.Factory(Counter)
+    in_examples: Counter[str] = attrs.Factory(Counter)
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """Count another example."""
+        self.examples += 1
+        self.counts.update(counts)
+        self.in_examples.update(name for name, count in counts.items() if count)
+
+    def check(self, *wanted: str, floor: float = 0.02) -> Seen:
+        """Require that at least this share of the examples had each of these in them; returns itself.
+
+        Raises:
+            VacuousError: fewer had.
+        """
+        rare = [name for name in wanted if self.in_examples[name] < max(floor * self.examples, floor > 0)]
+        if rare:
+            raise VacuousError(
+                f"the check shows nothing: fewer than {floor:.0%} of its examples had {', '.join(rare)} ({self}); "
+                "draw other rows, or more examples"
+            )
+        return self
+
+    def __str__(self) -> str:
+        counted = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        return f"{self.examples} examples: {counted}" if counted else f"{self.examples} examples"
+
+
+def search(
+    examples_of: Any,
+    laws_of: Callable[[Any], Mapping[Law, Sequence[Any]]],
+    *,
+    examples: int,
+    seed: int,
+    held: Callable[[Any], None] | None = None,
+    picture: Callable[[Sequence[Any]], Path] | None = None,
+) -> None:
+    """Try laws on drawn examples; the error is that of the smallest example that breaks one.
+
+    Args:
+        examples_of: the Hypothesis strategy that draws them.
+        laws_of: the laws that apply to an example, each with its arguments.
+        examples: how many are drawn.
+        seed: another one draws others.
+        held: called for each example that breaks no law.
+        picture: draws the arguments of the broken law to a file; returns its path.
+
+    Raises:
+        LawError: a law does not hold.
+    """
+    broken: list[tuple[LawError, Sequence[Any]]] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    @hypothesis.given(examples_of)
+    def run(example: Any) -> None:
+        for law, arguments in laws_of(example).items():
+            if broken and law is not broken[0][0].law:
+                continue  # the example is made smaller for the law that was broken first
+            try:
+                hold(law, *arguments)
+            except LawError as error:
+                broken.append((error, arguments))
+                raise
+        if held is not None:
+            held(example)
+
+    try:
+        run()
+    except (LawError, Flaky) as found:
+        error, arguments = broken[-1]
+        parts = ["Drawn again, it holds: a function depends on more than its arguments."] * isinstance(found, Flaky)
+        parts += ["As a test:", indent(as_test(error.law, arguments), "    ")]
+        parts += [] if picture is None else [f"Picture: {picture(arguments)}"]
+        raise LawError(error.law, error.expected, error.given, "\n\n".join(parts)) from error.__cause__
+
+
+def hold(law: Law, *arguments: Any) -> None:
+    """Try a law on copies of its arguments; an error of a user's function breaks it.
+
+    Raises:
+        LawError: it does not hold.
+        BeamishError: the options of a pipeline, or its columns, are invalid.
+    """
+    try:
+        law(*(one.value if isinstance(one, Named) else copy.deepcopy(one) for one in arguments))
+    except UserFunctionError as error:
+        raise LawError(law, ["no error"], [error.raised or str(error)]) from error.__cause__
+    except (BeamishError, LawError, HypothesisException):
+        raise
+    except Exception as error:
+        raise LawError(law, ["no error"], [f"{type(error).__name__}: {error}"]) from error
+
+
+def as_test(law: Law, arguments: Sequence[Any]) -> str:
+    """A law and its arguments as a test that can be pasted into a file that has the user's own names."""
+    texts = list(map(as_python, arguments))
+    call = f"laws.{law.__name__}({', '.join(texts)})"
+    if len(call) > WIDEST or any("\n" in text for text in texts):
+        call = f"laws.{law.__name__}(\n" + "".join(f"{indent(text, '    ')},\n" for text in texts) + ")"
+    own = {type(one).__name__ for one in arguments if type(one).__module__.partition(".")[0] != "beamish"}
+    return "\n".join([*_imports(call, own), "", "", f"def test_{law.__name__}():", indent(call, "    ")])
+
+
+def _imports(call: str, own: set[str]) -> list[str]:
+    """The imports of all names in a call but the user's own."""
+    names = set(re.findall(r"(?<![\w.'])([A-Za-z]\w*)(?=[(.])", call))
+    lines = ["import datetime"] * ("datetime" in names) + ["from decimal import Decimal"] * ("Decimal" in names)
+    for module in ("beamish", "beamish.accumulations", "beamish.triggers"):
+        public = sorted(names.intersection(importlib.import_module(module).__all__) - own)
+        lines += [f"from {module} import {', '.join(public)}"] * bool(public)
+    lines.append(f"from beamish.testing import {'TestStream, ' * ('TestStream' in names)}laws")
+    return lines
+
+
+def as_python(value: Any) -> str:
+    """A value as the Python expression that makes it."""
+    match value:
+        case TestStream():
+            return _script(value)
+        case Named():
+            return value.name
+        case float() if not math.isfinite(value):
+            return f'float("{value}")'
+        case list():
+            return f"[{', '.join(map(as_python, value))}]"
+        case tuple():
+            return f"({', '.join(map(as_python, value))}{',' * (len(value) == 1)})"
+        case dict():
+            return f"{{{', '.join(f'{as_python(key)}: {as_python(one)}' for key, one in value.items())}}}"
+        case dt.datetime() if value.tzinfo is not None:
+            return repr(value.astimezone(dt.UTC))
+        case _:
+            return repr(value)
+
+
+@attrs.frozen
+class Named:
+    """An argument that a test names, such as its pipeline."""
+
+    value: Any
+    name: str
+
+
+def _script(script: TestStream) -> str:
+    calls = []
+    for step in map(as_step, script.events):
+        rows, of = as_python(list(step.rows)), [f"input={step.input!r}"] * (step.input is not None)
+        watermark, clock = _seconds(step.watermark_us), _seconds(step.clock_us)
+        if step.watermark_us is None and step.clock_us is None:
+            calls.append(("add", [rows, *of]))
+        elif step.rows or None not in (step.watermark_us, step.clock_us):
+            given = {"watermark": watermark, "clock": clock}
+            moves = [f"{name}={text}" for name, text in given.items() if text]
+            calls.append(("step", [rows, *moves, *of]))
+        elif step.watermark_us == END_OF_TIME_US:
+            calls.append(("advance_watermark_to_infinity", of))
+        elif step.watermark_us is not None:
+            calls.append(("advance_watermark_to", [watermark, *of]))
+        else:
+            calls.append(("advance_processing_time_to", [clock]))
+    chain = ["TestStream()", *(f".{name}({', '.join(given)})" for name, given in calls)]
+    return text if len(text := "".join(chain)) <= WIDEST else "\n".join(["(", *(f"    {call}" for call in chain), ")"])
+
+
+def _seconds(us: int | None) -> str:
+    if us == END_OF_TIME_US:
+        return 'float("inf")'
+    if us is None:
+        return ""
+    return str(us // 1_000_000) if us % 1_000_000 == 0 else repr(us / 1_000_000)
