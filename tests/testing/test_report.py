@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish import FixedWindows
-from beamish.accumulations import Sum
+import beamish as bm
+from beamish.accumulations import Count, Sum
 from beamish.script import as_step
 from beamish.testing import TestStream
 from beamish.testing.laws.report import (
     LawError,
     Named,
-    Seen,
-    VacuousError,
     as_python,
     as_test,
     beside,
@@ -27,6 +25,7 @@ from beamish.testing.laws.report import (
     same,
     search,
 )
+from beamish.testing.laws.seen import Seen, VacuousError, facts
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 
@@ -91,7 +90,7 @@ def test_short_example_is_one_line():
 
 
 def test_example_imports_the_names_of_beamish():
-    assert as_test(law, [Sum("datetime.x"), FixedWindows(10), Decimal(1)]).splitlines()[:4] == [
+    assert as_test(law, [Sum("datetime.x"), bm.FixedWindows(10), Decimal(1)]).splitlines()[:4] == [
         "from decimal import Decimal",
         "from beamish import FixedWindows",
         "from beamish.accumulations import Sum",
@@ -168,3 +167,42 @@ def test_picture_is_named():
             seed=0,
             picture=lambda one: f"drawn of {one[0]}",
         )
+
+
+def test_facts_of_a_run():
+    visits = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("user")
+        .window(bm.Sessions(10))
+        .allowed_lateness(20)
+        .accumulating_and_retracting()
+        .accumulate(n=Count())
+        .with_dropped()
+    )
+    rows = [{"ts": 0, "user": "a"}, {"ts": 15, "user": "a"}, {"ts": 15, "user": "a"}]
+    script = TestStream().add(rows).advance_watermark_to(5).add([{"ts": 8, "user": "a"}]).advance_watermark_to(30)
+    script = script.add([{"ts": 12, "user": "a"}, {"ts": -30, "user": "a"}, {"ts": 30, "user": None}])
+    assert facts(visits, script, visits.run(script)) == {
+        "rows": 7,
+        "late rows": 2,
+        "duplicates": 1,
+        "dropped rows": 1,
+        "merged windows": 1,
+        "early panes": 0,
+        "on-time panes": 1,
+        "late panes": 1,
+        "retractions": 1,
+    }
+
+
+@given(st.data())
+def test_facts_of_any_pipeline_count_its_output(data):
+    pipeline = data.draw(pipelines())
+    script = data.draw(scripts(pipeline))
+    panes = pipeline.run(script)
+    counts = facts(pipeline, script, panes)
+    assert sum(
+        counts[name] for name in ("early panes", "on-time panes", "late panes", "retractions", "dropped rows")
+    ) == len(panes)
+    assert counts["rows"] == sum(len(as_step(event).rows) for event in script.events)

@@ -17,7 +17,8 @@ from beamish.testing.laws.accumulations import (  # noqa: E402 - Hypothesis is c
     retract_undoes_add,
     state_restores_accumulator,
 )
-from beamish.testing.laws.report import LawError, Seen, VacuousError  # noqa: E402
+from beamish.testing.laws.report import LawError  # noqa: E402
+from beamish.testing.laws.seen import Seen, VacuousError  # noqa: E402
 from beamish.testing.laws.triggers import (  # noqa: E402
     check_trigger,
     finishes_as_declared,

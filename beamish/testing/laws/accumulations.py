@@ -23,7 +23,8 @@ from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.groups import Groups
-from beamish.testing.laws.report import Law, Seen, require, search
+from beamish.testing.laws.report import Law, require, search
+from beamish.testing.laws.seen import Seen
 
 Rows = Sequence[Any]
 Types = Sequence[pa.DataType] | None
@@ -294,7 +295,7 @@ def _calls(accumulation: Accumulation | OnColumns) -> _Calls:
 
 @attrs.frozen
 class _Python:
-    """Of one window, on an accumulation in plain Python."""
+    """An accumulation in plain Python, in one window."""
 
     accumulation: Accumulation
 

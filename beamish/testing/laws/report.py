@@ -8,7 +8,6 @@ import importlib
 import inspect
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -45,10 +44,6 @@ class LawError(AssertionError):
         parts = [f"{law.__name__}\n\n{indent(sentence(law), '    ')}", beside(expected, given), example]
         super().__init__("\n\n".join(filter(None, parts)))
         self.law, self.expected, self.given = law, list(expected), list(given)
-
-
-class VacuousError(AssertionError):
-    """A check drew too little of interest to show anything."""
 
 
 def sentence(law: Law) -> str:
@@ -92,39 +87,6 @@ def beside(expected: Sequence[str], given: Sequence[str]) -> str:
         table = [(" ", "expected", "given"), *marked]
         return "\n".join(f"{one:<{width}} {mark} {other}".rstrip() for mark, one, other in table)
     return "\n".join(["expected", *(f"  {one}" for one in expected), "given", *(f"  {one}" for one in given)])
-
-
-@attrs.define
-class Seen:
-    """What the examples of a check had in them, such as late rows: how many, and in how many examples."""
-
-    examples: int = 0
-    counts: Counter[str] = attrs.Factory(Counter)
-    in_examples: Counter[str] = attrs.Factory(Counter)
-
-    def add(self, counts: Mapping[str, int]) -> None:
-        """Count another example."""
-        self.examples += 1
-        self.counts.update(counts)
-        self.in_examples.update(name for name, count in counts.items() if count)
-
-    def check(self, *wanted: str, floor: float = 0.02) -> Seen:
-        """Require that at least this share of the examples had each of these in them; returns itself.
-
-        Raises:
-            VacuousError: fewer had.
-        """
-        rare = [name for name in wanted if self.in_examples[name] < max(floor * self.examples, floor > 0)]
-        if rare:
-            raise VacuousError(
-                f"the check shows nothing: fewer than {floor:.0%} of its examples had {', '.join(rare)} ({self}); "
-                "draw other rows, or more examples"
-            )
-        return self
-
-    def __str__(self) -> str:
-        counted = ", ".join(f"{count} {name}" for name, count in self.counts.items())
-        return f"{self.examples} examples: {counted}" if counted else f"{self.examples} examples"
 
 
 def search(

@@ -19,7 +19,8 @@ from beamish.durations import DurationLike, duration
 from beamish.errors import OptionError
 from beamish.kernels.codec import decode, encode
 from beamish.script import Event, as_step, in_words
-from beamish.testing.laws.report import Law, Seen, require, search
+from beamish.testing.laws.report import Law, require, search
+from beamish.testing.laws.seen import Seen
 from beamish.testing.stream import TestStream
 from beamish.triggers import Trigger, TriggerContext
 from beamish.triggers.trigger import check_trigger as read
@@ -263,11 +264,11 @@ class _Window:
         return TriggerContext(0, SIZE_US, self.watermark_us, self.clock_us)
 
     def run(self, script: TestStream) -> list[str]:
-        """What it does at each event."""
+        """Whether it fires, at each event."""
         return [self.step(event) for event in script.events]
 
     def continued(self, script: TestStream) -> list[str]:
-        """The same, with its state before the script."""
+        """The same, with its state at the beginning."""
         return [f"ready: {self.is_ready()}", f"timer: {self.wakes_at()}", *self.run(script)]
 
     def step(self, event: Event) -> str:

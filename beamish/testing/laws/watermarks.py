@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from beamish.durations import DurationLike, duration
 from beamish.errors import OptionError
 from beamish.instants import instant_us
-from beamish.testing.laws.report import Law, Seen, require, search
+from beamish.testing.laws.report import Law, require, search
+from beamish.testing.laws.seen import Seen
 from beamish.watermarks import Progress, Watermark, known_us
 
 Arrivals = Sequence[tuple[float, float]]

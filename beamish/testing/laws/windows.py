@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from beamish.costs import MOST_WINDOWS
 from beamish.errors import OptionError
-from beamish.testing.laws.report import Law, Seen, require, search
+from beamish.testing.laws.report import Law, require, search
+from beamish.testing.laws.seen import Seen
 from beamish.windows.option import Bounds, WindowOption, assigned, check_window, read_window
 
 Rows = Sequence[tuple[Any, ...]]
