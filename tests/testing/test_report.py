@@ -113,8 +113,8 @@ def test_wide_lines_are_below_each_other():
 
 
 def test_same_values():
-    assert same([math.nan, {"x": (1, 0.1 + 0.2)}], [math.nan, {"x": (1, 0.3)}], 1e-9)
-    assert not same(0.1 + 0.2, 0.3)
+    assert same([math.nan, {"x": (1, 0.1 + 0.2)}], [math.nan, {"x": (1, 0.3)}])
+    assert not same(0.1 + 0.2, 0.3, tolerance=0)
     assert not same([True], [1])
     assert not same({"x": 1}, {"y": 1})
     assert not same([1], [1, 2])

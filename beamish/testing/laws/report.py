@@ -25,6 +25,8 @@ from beamish.instants import END_OF_TIME_US
 from beamish.script import as_step
 from beamish.testing.stream import TestStream
 
+TOLERANCE = 1e-9
+"""Relative difference of two floats that count as equal, since sums of floats depend on the order."""
 WIDEST = 76
 """Columns of text that two values side by side may take; wider ones are printed one below the other."""
 Law = Callable[..., None]
@@ -51,7 +53,7 @@ def sentence(law: Law) -> str:
     return (inspect.getdoc(law) or "").partition("\n\n")[0]
 
 
-def require(law: Law, *, expected: Any, given: Any, tolerance: float = 0.0) -> None:
+def require(law: Law, *, expected: Any, given: Any, tolerance: float = TOLERANCE) -> None:
     """Raise unless both are equal: NaN to NaN, floats within a relative tolerance.
 
     Raises:
@@ -65,14 +67,14 @@ def _lines(value: Any) -> list[str]:
     return [str(one) if isinstance(one, str) else repr(one) for one in (value if isinstance(value, list) else [value])]
 
 
-def same(a: Any, b: Any, tolerance: float = 0.0) -> bool:
+def same(a: Any, b: Any, tolerance: float = TOLERANCE) -> bool:
     """Whether two values are equal: NaN to NaN, a bool only to a bool, floats within a relative tolerance."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same(a[name], b[name], tolerance) for name in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(same(one, other, tolerance) for one, other in zip(a, b, strict=True))
     if isinstance(a, float) and isinstance(b, float):
-        return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+        return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=tolerance)
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 

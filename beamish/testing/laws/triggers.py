@@ -37,6 +37,7 @@ def check_trigger(
     *,
     allowed_lateness: DurationLike = 30,
     merging: bool = True,
+    rearms: bool = True,
     examples: int = 200,
     seed: int = 0,
     floor: float = 0.02,
@@ -44,14 +45,15 @@ def check_trigger(
     """Check a trigger of your own on drawn scripts of a window.
 
     The laws: ``should_fire`` changes nothing; windows do not share state; a state is stored and restored unchanged; what fires a
-    window is a row, its timer or its end, as ``wakes_at`` and ``waits_for_end`` declare; without new rows its timers run out; it
-    finishes, and fires early, only as ``may_lose_rows`` and ``can_fire_before_end`` declare; a merge does not depend on the order
+    window is a row, its timer or its end, as ``wakes_at`` and ``waits_for_end`` declare; after a firing it waits again; without new
+    rows its timers run out; it finishes, and fires early, only as ``may_lose_rows`` and ``can_fire_before_end`` declare; a merge does not depend on the order
     of its parts or on its steps.
 
     Args:
         trigger: the trigger, with the methods of a single window (``create`` to ``wakes_at``).
         allowed_lateness: of the window.
         merging: whether its windows merge too; False for a trigger without ``on_merge``.
+        rearms: whether it waits again after a firing; False for one that, once it has fired, does so with each bundle.
         examples: the number of examples.
         seed: of the examples; another seed draws others.
         floor: share of the examples in which it must fire; 0: none.
@@ -89,14 +91,16 @@ def check_trigger(
     def laws_of(scripts: Sequence[TestStream]) -> Mapping[Law, Sequence[Any]]:
         a, b, c, after = scripts
         laws: dict[Law, Sequence[Any]] = {
-            should_fire_changes_nothing: (trigger, a),
             windows_do_not_share_state: (trigger, a, b),
+            should_fire_changes_nothing: (trigger, a),
             state_restores_window: (trigger, a),
             firings_are_announced: (trigger, a),
             timers_run_out: (trigger, a),
             finishes_as_declared: (trigger, a, lateness_us / 1e6),
             fires_early_as_declared: (trigger, a),
         }
+        if rearms:
+            laws[firing_rearms] = (trigger, a)
         if merging:
             laws |= {
                 state_merged_alone_is_unchanged: (trigger, a, after),
@@ -154,15 +158,25 @@ def state_restores_window(trigger: Trigger, script: TestStream) -> None:
 
 
 def firings_are_announced(trigger: Trigger, script: TestStream) -> None:
-    """A window is ready to fire only after a row, at a time that ``wakes_at`` announced, or at its end if ``waits_for_end``."""
-    window = _Window(trigger)
+    """A window is not ready before the timer of ``wakes_at``, if there are timers; one that is ready at its end ``waits_for_end``."""
+    window, has_timers = _Window(trigger), type(trigger).wakes_at is not Trigger.wakes_at
     for event in script.events:
         before, due = window.is_ready(), window.advance(event)
-        if window.is_ready() and not before:
+        if window.is_ready() and not before and (has_timers or as_step(event).clock_us is None):
             given = "evaluated" if due else f"ready after {in_words(event)}, but not evaluated"
             require(firings_are_announced, expected="evaluated", given=given)
         if due:
             window.evaluate()
+
+
+def firing_rearms(trigger: Trigger, script: TestStream) -> None:
+    """A window that was not ready after its first rows is not ready right after it fired, before another row arrives."""
+    window, waited = _Window(trigger), False
+    for event in script.events:
+        fired = window.step(event) == _FIRES
+        waited |= bool(as_step(event).rows) and not fired
+        if fired and waited and not window.context.at_end:
+            require(firing_rearms, expected="ready: False", given=f"ready: {window.is_ready()}")
 
 
 def timers_run_out(trigger: Trigger, script: TestStream) -> None:
