@@ -3,6 +3,8 @@
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, the matrix of types against Spark's own aggregates, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
+# make kafka-demo  examples/kafka_to_postgres with a Kafka broker and PostgreSQL on loopback: CLICKS=3000, killed three times, compared with a batch; SEED=
+# make test-kafka  the same query under faults: broker and database restarted, topic truncated and recreated, poison batches, a set clock
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
@@ -22,9 +24,12 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit bench \
-	bench-others clean
+	bench-others kafka-demo test-kafka clean
 
 BUDGET ?= 600
+CLICKS ?= 3000
+# The newest PySpark whose Kafka connector is in Maven Central.
+KAFKA_PYSPARK ?= 4.2.0
 SAMPLE ?= 300
 PROCESSES ?= 1
 PINS ?= constraints.txt
@@ -112,6 +117,20 @@ test-deep: $(VENV)/installed-dev
 
 test-sinks: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_SERVERS=1 $(BIN)/python -m pytest -n 0 -m servers
+
+build/kafka/installed: pyproject.toml | machine
+	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear build/kafka/venv
+	build/kafka/venv/bin/python -m pip install --quiet --disable-pip-version-check "pyspark[sql,connect]==$(KAFKA_PYSPARK)" \
+		--editable ".[demo,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist
+	@touch $@
+
+kafka-demo test-kafka: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
+
+kafka-demo: build/kafka/installed
+	@JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) -m examples.kafka_to_postgres.demo --clicks $(CLICKS) $(if $(SEED),--seed $(SEED))
+
+test-kafka: build/kafka/installed
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 -m kafka
 
 drill: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m tools.drill --budget $(BUDGET) $(if $(SEED),--seed $(SEED))

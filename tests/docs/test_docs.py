@@ -13,6 +13,9 @@ from tests.pages import blocks, kind_of, run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {str(path.relative_to(DOCS)): path.read_text("utf-8") for path in sorted(DOCS.rglob("*.md"))}
+EXCERPTS = {"kafka-to-table.md": "kafka_to_postgres/query.py"}
+"""Their Python is from an example that needs servers."""
+
 FRAGMENTS = {"rules/stages.md", "sinks.md"}
 """Their Python is parts of programs, which need servers or names from elsewhere: it is read, not run."""
 
@@ -21,7 +24,11 @@ EXERCISES = {"exercises.md"}
 
 
 def of_kind(kind):
-    return [name for name, text in PAGES.items() if kind_of(text) == kind and name not in FRAGMENTS | EXERCISES]
+    return [
+        name
+        for name, text in PAGES.items()
+        if kind_of(text) == kind and name not in FRAGMENTS | EXERCISES | EXCERPTS.keys()
+    ]
 
 
 @pytest.mark.parametrize("name", of_kind("doctest"))
@@ -58,9 +65,21 @@ def test_program_fragments_use_existing_names(name):
                 assert hasattr(accumulations, node.id) or hasattr(triggers, node.id), node.id
 
 
+@pytest.mark.parametrize("name", EXCERPTS)
+def test_a_page_shows_its_example(root, name):
+    example = _without_indents((root / "examples" / EXCERPTS[name]).read_text("utf-8"))
+    parts = [part.strip() for code, _ in blocks(PAGES[name]) for part in _without_indents(code).split("\n\n")]
+    assert len(parts) > 3
+    assert [part for part in parts if part not in example] == []
+
+
+def _without_indents(code):
+    return "\n".join(map(str.strip, code.splitlines()))
+
+
 def test_every_page_with_python_is_run_or_read():
     with_python = {name for name, text in PAGES.items() if "```python\n" in text}
-    assert with_python == FRAGMENTS.union(EXERCISES, *map(of_kind, ("doctest", "plain", "spark")))
+    assert with_python == FRAGMENTS.union(EXERCISES, EXCERPTS, *map(of_kind, ("doctest", "plain", "spark")))
     assert len(of_kind("plain")) > 10
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.servers import broker, producer
 from tests.servers.killing import rows_of_files, run, sessions, write_files
+from tests.servers.started import started
+from tools.servers.kafka import Broker
 
 pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("default:org.apache.spark")]
 
@@ -15,7 +17,7 @@ def test_a_topic_folds_to_the_batch_computation_though_its_query_was_killed(tmp_
     files = rows_of_files(files=4)
     write_files(tmp_path / "rows", files)
     told = {
-        "servers": broker.servers(),
+        "servers": started(Broker).address,
         "settings": broker.connector(),
         "rows": str(tmp_path / "rows"),
         "checkpoint": str(tmp_path / "checkpoint"),

@@ -5,7 +5,8 @@ import pytest
 from beamish.sinks.databases import database_of
 from beamish.sinks.databases.database import rows_of
 from tests.servers.killing import rows_of_files, run, sessions, write_files
-from tests.servers.postgresql import server
+from tests.servers.started import started
+from tools.servers.postgresql import PostgreSql
 
 pytestmark = pytest.mark.servers
 
@@ -19,7 +20,7 @@ SECONDS = {
 @pytest.fixture(params=["postgresql", "sqlite", "duckdb"])
 def uri(request, tmp_path):
     if request.param == "postgresql":
-        with server().database() as uri:
+        with started(PostgreSql).database() as uri:
             yield uri
     else:
         yield f"{request.param}:///{tmp_path}/tables.{request.param}"

@@ -7,7 +7,8 @@ from beamish.kernels.upserts import DELETED, SEQUENCE
 from beamish.sinks.databases import database_of
 from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import rows_of
-from tests.servers.postgresql import server
+from tests.servers.started import started
+from tools.servers.postgresql import PostgreSql
 
 IDENTITY = ("team", "window_start", "window_end")
 TIME = pa.timestamp("us", "UTC")
@@ -40,7 +41,7 @@ def uri(request, tmp_path):
     if request.param != "postgresql":
         yield f"{request.param}:///{tmp_path}/tables.{request.param}"
         return
-    with server().database() as uri:
+    with started(PostgreSql).database() as uri:
         yield uri
 
 

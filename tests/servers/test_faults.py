@@ -1,0 +1,198 @@
+"""examples/kafka_to_postgres while broker, topic and database fail at drawn moments: the same tables as by a batch computation.
+
+BEAMISH_KAFKA_SEED= draws the same moments again. The query is restarted where it stops, as a supervisor would.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from kafka_to_postgres import demo
+from tests.servers.proxy import Proxy
+from tests.servers.started import started
+from tools.servers import topics
+from tools.servers.kafka import Broker
+from tools.servers.postgresql import PostgreSql
+
+pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+CLICKS, BATCH = 1200, 100
+SEED = int(os.environ.get("BEAMISH_KAFKA_SEED", random.SystemRandom().randrange(1_000_000)))
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def draw(request):
+    print(f"BEAMISH_KAFKA_SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")
+
+
+@pytest.fixture
+def broker():
+    one = Broker()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def postgresql():
+    return started(PostgreSql)
+
+
+@pytest.fixture
+def run(broker, postgresql, draw, tmp_path):
+    """The query, with clicks in its topic."""
+    with postgresql.database() as database:
+        run = demo.Run(broker.address, database, tmp_path, maxOffsetsPerTrigger=BATCH)
+        topics.send(broker.address, "clicks", demo.drawn(draw, CLICKS))
+        yield run
+
+
+def inject(run, draw, fault):
+    """Run the query to its end, with three faults at drawn moments; give how often it stopped."""
+    process, stopped = run.start("--available-now"), 0
+    for _ in range(3):
+        run.wait(process, run.batches() + draw.randrange(1, 3))
+        time.sleep(draw.uniform(0, 2))
+        fault()
+        if process.poll() is not None:
+            process, stopped = run.start("--available-now"), stopped + 1
+    if process.wait(300):
+        run.finish(tries=3)
+    return stopped
+
+
+def processed(run):
+    """The end offsets of the last batch, by partition."""
+    newest = run.folder / "checkpoint" / "offsets" / str(run.batches() - 1)
+    return {int(number): end for number, end in json.loads(newest.read_text().splitlines()[-1])["clicks"].items()}
+
+
+def drain(run, process, clicks):
+    """Wait until a running query has read all clicks, and has committed."""
+    until = time.monotonic() + 300
+    while run.batches() == 0 or sum(processed(run).values()) < clicks or not committed(run):
+        assert process.poll() is None, run.said()
+        assert time.monotonic() < until, run.said()
+        time.sleep(0.1)
+
+
+def committed(run):
+    return (run.folder / "checkpoint" / "commits" / str(run.batches() - 1)).exists()
+
+
+def test_a_broker_restarts(run, broker, draw):
+    def restart():
+        broker.stop(draw.choice([signal.SIGTERM, signal.SIGKILL]))
+        time.sleep(draw.uniform(0, 3))
+        broker.start()
+
+    inject(run, draw, restart)
+    assert run.problems(run.clicks()) == []
+
+
+def test_a_database_restarts_in_a_batch(run, postgresql, draw):
+    def restart():
+        postgresql.stop(draw.choice([signal.SIGINT, signal.SIGQUIT]))
+        time.sleep(draw.uniform(0, 3))
+        postgresql.start()
+
+    inject(run, draw, restart)
+    assert run.problems(run.clicks()) == []
+
+
+def test_a_connection_is_cut_after_commit(run, postgresql, draw):
+    proxy = Proxy(postgresql.port, cut={draw.randrange(start, start + 6) for start in (2, 8, 14)})
+    direct, run.database = run.database, run.database.replace(f":{postgresql.port}/", f":{proxy.port}/")
+    run.finish(tries=4)
+    run.database = direct
+    assert proxy.cuts == 3
+    assert run.problems(run.clicks()) == []
+
+
+def test_partitions_are_added(run, broker, draw):
+    """A new partition is read from its start."""
+    process, client = run.start(), AdminClient({"bootstrap.servers": broker.address})
+    for added in range(3):
+        drain(run, process, CLICKS + added * BATCH)
+        time.sleep(draw.uniform(0, 2))
+        client.create_partitions([NewPartitions("clicks", 3 + added)])["clicks"].result(60)
+        topics.send(broker.address, "clicks", demo.drawn(draw, BATCH, demo.BEGIN + (1 + added) * DAY))
+    drain(run, process, CLICKS + 3 * BATCH)
+    demo.kill(process)
+    run.finish()
+    clicks = run.clicks()
+    assert {click.partition for click in clicks} == set(range(5))
+    assert run.problems(clicks) == []
+
+
+def test_a_topic_is_truncated(run, broker, draw):
+    """With failOnDataLoss the query stops, and its tables are right; without it the query omits the deleted clicks."""
+    process, clicks = run.start(), run.clicks()
+    assert run.wait(process, draw.randrange(2, 6))
+    time.sleep(draw.uniform(0, 2))
+    first = {0: CLICKS * 2 // 5, 1: CLICKS * 2 // 5}
+    at = [TopicPartition("clicks", number, offset) for number, offset in first.items()]
+    for done in AdminClient({"bootstrap.servers": broker.address}).delete_records(at).values():
+        done.result(60)
+    assert process.wait(300) != 0
+    assert "failOnDataLoss" in run.said()
+    assert run.start("--available-now").wait(300) != 0
+    end = processed(run)
+    assert run.problems([click for click in clicks if click.offset < end[click.partition]]) == []
+    run.options["failOnDataLoss"] = False
+    run.finish()
+    kept = [click for click in clicks if click.offset < end[click.partition] or click.offset >= first[click.partition]]
+    assert len(kept) < len(clicks)
+    assert run.problems(kept) == []
+
+
+def test_a_topic_is_recreated(run, broker, draw):
+    process, clicks = run.start(), run.clicks()
+    drain(run, process, CLICKS)
+    time.sleep(draw.uniform(0, 2))
+    AdminClient({"bootstrap.servers": broker.address}).delete_topics(["clicks"])["clicks"].result(60)
+    time.sleep(1)
+    topics.create(broker.address, "clicks", cleanup="delete")
+    topics.send(broker.address, "clicks", demo.drawn(draw, BATCH, demo.BEGIN + DAY))
+    assert process.wait(300) != 0
+    assert "failOnDataLoss" in run.said()
+    assert run.problems(clicks) == []
+
+
+def test_poison_batches(run, broker, draw):
+    """One key of 100,000 clicks, 200,000 new keys, and 10,000 clicks of windows long closed."""
+    run.finish()
+    for number, poison in enumerate((one_key, new_keys, late), start=1):
+        topics.send(broker.address, "clicks", poison(draw, demo.BEGIN + (1 + number) * DAY))
+        run.options["maxOffsetsPerTrigger"] = 1_000_000
+        run.finish()
+    clicks = run.clicks()
+    assert len(clicks) > 300_000
+    assert run.problems(clicks) == []
+
+
+def one_key(draw, begin):
+    for number in range(100_000):
+        yield click("ann", begin + timedelta(milliseconds=number), draw.randrange(100))
+
+
+def new_keys(draw, begin):
+    for number in range(200_000):
+        yield click(f"new {number}", begin + timedelta(milliseconds=number), draw.randrange(100))
+
+
+def late(draw, begin):
+    for number in range(10_000):
+        yield click(f"user {number % 50}", demo.BEGIN - timedelta(minutes=draw.uniform(0, 1440)), 1)
+
+
+def click(user, ts, spent):
+    return user, json.dumps({"user": user, "ts": ts.isoformat(), "spent": spent})

@@ -1,0 +1,53 @@
+"""Topics of a broker, by confluent-kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+
+class Record(NamedTuple):
+    """A record of a topic."""
+
+    partition: int
+    offset: int
+    key: str | None
+    value: str | None
+
+
+def create(broker: str, topic: str, *, cleanup: str) -> None:
+    """Create a topic of two partitions; ``cleanup`` is its cleanup.policy."""
+    client = AdminClient({"bootstrap.servers": broker})
+    (done,) = client.create_topics([NewTopic(topic, 2, 1, config={"cleanup.policy": cleanup})]).values()
+    done.result(60)
+
+
+def send(broker: str, topic: str, records: Iterable[tuple[str | None, str]]) -> None:
+    """Append records, keys and values, to a topic; a key's are in one partition."""
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": broker, "log_level": 3, "queue.buffering.max.messages": 2_000_000})
+    for key, value in records:
+        producer.produce(topic, key=key, value=value, on_delivery=lambda *told: errors.append(told[0]))
+        producer.poll(0)
+    if producer.flush(60) or any(errors):
+        raise ConnectionError(f"records were not delivered to {topic}: {set(map(str, errors))}")
+
+
+def read(broker: str, topic: str) -> Iterator[Record]:
+    """All records of a topic, partition by partition."""
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "reader", "enable.auto.commit": False})
+    for partition in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
+        first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)
+        consumer.assign([TopicPartition(topic, partition, first)])
+        at = first
+        while at < end:
+            message = consumer.poll(60)
+            if message is None or message.error():
+                raise TimeoutError(f"{topic}, partition {partition}, offset {at}: {message and message.error()}")
+            key, value = message.key(), message.value()
+            yield Record(partition, message.offset(), key and key.decode(), value and value.decode())
+            at = message.offset() + 1
+    consumer.close()
