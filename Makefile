@@ -5,6 +5,7 @@
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make kafka-demo  examples/kafka_to_postgres with a Kafka broker and PostgreSQL on loopback: CLICKS=3000, killed three times, compared with a batch; SEED=
 # make test-kafka  the same query under faults: broker and database restarted, topic truncated and recreated, poison batches, a set clock
+# make test-peers  drawn cases on other implementations, PEERS=beam, CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
@@ -23,8 +24,8 @@
 # it takes the versions of constraints.txt; PINS= takes what pyproject.toml allows, as with other Pythons, test-versions and bench-others.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit bench \
-	bench-others kafka-demo test-kafka clean
+.PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
+	bench bench-others kafka-demo test-kafka test-peers clean
 
 BUDGET ?= 600
 CLICKS ?= 3000
@@ -33,6 +34,8 @@ KAFKA_PYSPARK ?= 4.2.0
 SAMPLE ?= 300
 PROCESSES ?= 1
 PINS ?= constraints.txt
+PEERS ?= beam
+CASES ?= 2000
 ROWS ?= 50000000
 BATCHES ?= 500
 ONCE_BATCHES ?= 3000
@@ -131,6 +134,15 @@ kafka-demo: build/kafka/installed
 
 test-kafka: build/kafka/installed
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 -m kafka
+# The jars of a peer come from Maven Central; its program is one file.
+build/peers/%/built: peers/%/pom.xml peers/%/Peer.java
+	@rm -rf $(@D)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/lib
+	"$$(sh tools/find_java.sh)/bin/javac" --release 17 -proc:none -d $(@D)/classes -cp "$(@D)/lib/*" $(word 2,$^)
+	@touch $@
+
+test-peers: $(VENV)/installed-dev $(PEERS:%=build/peers/%/built)
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m peers.compare $(PEERS) --cases $(CASES) $(if $(SEED),--seed $(SEED))
 
 drill: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m tools.drill --budget $(BUDGET) $(if $(SEED),--seed $(SEED))

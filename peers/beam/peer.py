@@ -1,0 +1,295 @@
+"""Apache Beam Java on its DirectRunner: windows, triggers, panes.
+
+Normalised, since the SDK or its runner is free to do it or measures time in milliseconds:
+
+- Event times, sizes and delays are whole milliseconds; the timestamp of a pane is compared in milliseconds.
+- A step has one part: a bundle, a watermark or a clock.
+- AfterProcessingTime fires *past* its target, here *at* it: Beam gets a delay that is 1 ms shorter.
+- Rows of a pane are compared as a set; windows and keys of a step in any order.
+- Retractions are omitted, so that the retracting mode is compared with Beam's accumulating mode.
+- A trigger that may lose rows is refused by both; then its panes are compared all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import triggers as t
+from beamish.accumulations import Collect
+from beamish.durations import Duration
+from beamish.errors import BeamishError
+from beamish.instants import instant_us
+from beamish.kernels.identity import identity
+from beamish.kernels.spec import read_spec
+from beamish.pane import Pane, PaneKind
+from beamish.script import Event, as_step
+from beamish.testing import TestStream
+from beamish.windows.option import END_OF_TIME_US
+from peers.cases import without_parts
+from peers.peer import Case, Peer, Row
+from tests.strategies import pipelines, triggers, windows
+from tests.strategies.scripts import scripts
+
+MILLISECOND = 1000
+_RETRACTING = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+
+_after_processing_time = st.builds(t.AfterProcessingTime, st.sampled_from([0, 1, 2, 3, 5, 2.5]))
+_leaves = st.one_of(
+    triggers.after_count,
+    triggers.after_count,
+    _after_processing_time,
+    triggers.plain_after_watermark,
+    triggers.never,
+)
+
+
+def _several(trigger: st.SearchStrategy[t.Trigger]) -> st.SearchStrategy[list[t.Trigger]]:
+    return st.lists(trigger, min_size=2, max_size=3)
+
+
+_once = st.recursive(
+    _leaves,
+    lambda once: (
+        _several(once).map(lambda parts: t.AfterAny(*parts)) | _several(once).map(lambda parts: t.AfterAll(*parts))
+    ),
+    max_leaves=4,
+)
+"""What Java calls a OnceTrigger: allowed as a part of AfterAny and AfterAll, early, late, and after OrFinally."""
+_triggers = st.recursive(
+    st.one_of(triggers.default, _once, st.builds(t.AfterWatermark, st.none() | _once, st.none() | _once)),
+    lambda any_: st.one_of(
+        st.builds(t.Repeatedly, any_),
+        _several(any_).map(lambda parts: t.AfterEach(*parts)),
+        st.builds(t.OrFinally, any_, _once),
+    ),
+    max_leaves=4,
+)
+_windows = st.one_of(
+    windows.fixed_windows,
+    windows.sliding_windows,
+    windows.sessions,
+    windows.sessions,
+    windows.global_windows,
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A pipeline that Beam Java can express, and a script."""
+    option = draw(_windows)
+    lateness = draw(pipelines.latenesses)
+    case = {
+        "window": identity(option),
+        "trigger": identity(draw(_triggers)),
+        "lateness": round(lateness * 1_000_000),
+        "mode": draw(pipelines.modes).value,
+        "on_time": draw(pipelines.on_time_behaviors).value,
+        "closing": draw(pipelines.closing_behaviors).value,
+        "combiner": draw(pipelines.combiners).value,
+    }
+    before_1970 = option.merging or draw(st.sampled_from([False, False, False, True]))
+    script = draw(scripts(_pipeline(case), nulls=False, least=None if before_1970 else 0))
+    return case | {"script": list(_events(script))}
+
+
+def _events(script: TestStream) -> Iterator[dict[str, Any]]:
+    rows = 0
+    for event in script.events:
+        step = as_step(event)
+        if step.watermark_us == END_OF_TIME_US:
+            yield {"watermark": "infinity"}
+            return  # Beam's TestStream takes no row afterwards
+        if step.watermark_us is not None:
+            yield {"watermark": step.watermark_us}
+        if step.clock_us is not None:
+            yield {"clock": step.clock_us}
+        if step.rows:
+            yield {
+                "rows": [
+                    {"ts": round(row["ts"] * 1_000_000) // MILLISECOND * MILLISECOND, "key": row["team"], "n": rows + i}
+                    for i, row in enumerate(step.rows)
+                ]
+            }
+            rows += len(step.rows)
+
+
+def given(case: Case) -> Case:
+    """The case with delays that are 1 ms shorter."""
+    return case | {"trigger": _shorter(case["trigger"])}
+
+
+def _shorter(spec: Any) -> Any:
+    match spec:
+        case {"is": "AfterProcessingTime"}:
+            return spec | {"delay": spec.get("delay", 0) - MILLISECOND}
+        case dict():
+            return {name: _shorter(part) for name, part in spec.items()}
+        case list():
+            return [_shorter(part) for part in spec]
+    return spec
+
+
+def _pipeline(case: Case, *, allow_data_loss: bool = True) -> bm.Pipeline:
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("key")
+        .window(read_spec(case["window"], bm.WindowOption))
+        .trigger(read_spec(case["trigger"], t.Trigger), allow_data_loss=allow_data_loss)
+        .allowed_lateness(Duration(case["lateness"]))
+        .on_time_behavior(bm.OnTimeBehavior(case["on_time"]))
+        .closing_behavior(bm.ClosingBehavior(case["closing"]))
+        .timestamp_combiner(bm.TimestampCombiner(case["combiner"]))
+        .accumulate(rows=Collect("n"))
+        .with_dropped()
+    )
+    match bm.AccumulationMode(case["mode"]):
+        case bm.AccumulationMode.DISCARDING:
+            return pipeline.discarding()
+        case bm.AccumulationMode.ACCUMULATING:
+            return pipeline.accumulating()
+    return pipeline.accumulating_and_retracting()
+
+
+def script_of(case: Case) -> TestStream:
+    """The script of a case."""
+    script = TestStream()
+    for event in case["script"]:
+        match event:
+            case {"rows": rows}:
+                script = script.add([row | {"ts": row["ts"] / 1e6} for row in rows])
+            case {"clock": us}:
+                script = script.advance_processing_time_to(us / 1e6)
+            case {"watermark": "infinity"}:
+                script = script.advance_watermark_to_infinity()
+            case {"watermark": us}:
+                script = script.advance_watermark_to(us / 1e6)
+    return script
+
+
+def here(case: Case) -> list[Row]:
+    """The answer of beamish."""
+    try:
+        _pipeline(case, allow_data_loss=False).flow.check()
+        refused = False
+    except BeamishError:
+        refused = True
+    traced: list[tuple[Event, list[Pane]]] = script_of(case).trace(_pipeline(case))
+    panes = [(step, pane) for step, (_, some) in enumerate(traced) for pane in some]
+    expired = sum(pane.reason is bm.DropReason.EXPIRED for _, pane in panes)
+    rows = [_row(step, pane) for step, pane in panes if pane.kind is PaneKind.PANE]
+    return _answer(case, rows, refused=refused, expired=expired)
+
+
+def _row(step: int, pane: Pane) -> dict[str, Any]:
+    assert pane.window is not None
+    return {
+        "step": step,
+        "key": pane.key["key"],
+        "start": _us(pane.window.start),
+        "end": _us(pane.window.end),
+        "timestamp": _us(pane.timestamp),
+        "timing": pane.timing.value,
+        "index": pane.index,
+        "on_time_index": pane.on_time_index,
+        "is_first": pane.is_first,
+        "is_last": pane.is_last,
+        "rows": pane.values["rows"],
+    }
+
+
+def _us(time: Any) -> int | None:
+    return instant_us("time", time) if isinstance(time, datetime) else None
+
+
+def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
+    """The answer of Beam."""
+    return _answer(case, answer["panes"], refused="refused" in answer, expired=answer["expired"])
+
+
+def _answer(case: Case, rows: list[dict[str, Any]], *, refused: bool, expired: int) -> list[Row]:
+    merging = case["window"]["is"] == "Sessions"
+    return [
+        {"stream": ["refused"], "place": [], "refused": refused},
+        {"stream": ["expired"], "place": [], "expired": expired},
+        *(_placed(row, merging=merging) for row in rows),
+    ]
+
+
+def _placed(row: dict[str, Any], *, merging: bool) -> Row:
+    window = [row["end"] or 0, row["start"] or 0]
+    timestamp = row["timestamp"]
+    return row | {
+        "stream": [row["key"]] if merging else [row["key"], *window],
+        "place": [row["step"], *window, row["index"]],
+        "timestamp": None if timestamp is None else timestamp // MILLISECOND * MILLISECOND,
+        "rows": sorted(row["rows"]),
+    }
+
+
+def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
+    """What a decision may refer to."""
+    text = str(case["trigger"])
+    timings = [one["timing"] for one in (here, there) if one and "timing" in one]
+    return {
+        "window": case["window"]["is"],
+        "timing": " ".join(timings),
+        "mode": case["mode"],
+        "combiner": case["combiner"],
+        "closing": case["closing"],
+        "before_1970": any(row["ts"] < 0 for event in case["script"] for row in event.get("rows", [])),
+        "composite": any(name in text for name in ("AfterAny", "AfterAll", "AfterEach", "OrFinally")),
+    }
+
+
+def kinds(case: Case) -> Iterator[str]:
+    """By window, outermost trigger and mode."""
+    trigger = case["trigger"]
+    yield case["window"]["is"]
+    yield trigger["is"] if isinstance(trigger, dict) else trigger[0]
+    yield case["mode"]
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Fewer events and rows, then a part of the trigger, then defaults."""
+    yield from without_parts(case)
+    for part in _parts(case["trigger"]):
+        yield case | {"trigger": part}
+    plain = {
+        "lateness": 0,
+        "mode": "discarding",
+        "closing": "fire_if_non_empty",
+        "combiner": "end_of_window",
+        "on_time": "fire_always",
+    }
+    for name, value in plain.items():
+        if case[name] != value:
+            yield case | {name: value}
+
+
+def _parts(spec: Any) -> Iterator[Any]:
+    """Simpler triggers: each part of it, and itself with a simpler part."""
+    if isinstance(spec, list):
+        name, parts = spec
+        yield from parts
+        for at, part in enumerate(parts):
+            if len(parts) > 1:
+                yield [name, parts[:at] + parts[at + 1 :]]
+            for simpler in _parts(part):
+                yield [name, [*parts[:at], simpler, *parts[at + 1 :]]]
+        return
+    for field, part in spec.items():
+        if isinstance(part, (dict, list)):
+            yield part
+            if spec["is"] == "AfterWatermark":
+                yield {name: value for name, value in spec.items() if name != field}
+            for simpler in _parts(part):
+                yield spec | {field: simpler}
+
+
+PEER = Peer("beam", "2.73.0", cases(), given, here, there, facts, ("window", "timing"), kinds, smaller)

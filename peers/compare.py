@@ -1,0 +1,220 @@
+"""Draw cases, run them on a peer and on beamish, and compare.
+
+    python -m peers.compare beam [--cases 2000] [--seed N] [--record FILE]
+
+A difference is decided if a line of decided.json fits it. Others are printed, the smallest case per group, shrunk; then it ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from peers.cases import drawn, write_lines
+from peers.peer import Case, Peer, Program, Row
+
+DECIDED = Path(__file__).parent / "decided.json"
+PER_SEED = 1000
+"""Cases drawn from a seed; the next ones are drawn from the next seed."""
+SHOWN = 10
+"""Groups of undecided differences that are shrunk and printed."""
+
+
+@attrs.frozen
+class Difference:
+    """A row without a counterpart, or a pair of rows with different fields.
+
+    Attributes:
+        what: "only here", "only there", or the names of the fields.
+        facts: ``what``, and what the peer tells of it: a decision refers to these.
+        group: differences of a group are likely to have one cause.
+    """
+
+    what: str
+    here: Row | None
+    there: Row | None
+    facts: Mapping[str, Any]
+    group: str
+
+
+@attrs.frozen
+class Decision:
+    """A decided difference.
+
+    Attributes:
+        name: its name.
+        peer: the peer.
+        kind: "rule": beamish differs on purpose; "fault": of the peer.
+        rule: the anchor of our rule.
+        issue: the public number of the fault, or "".
+        text: the difference, in a sentence.
+        where: the facts of differences that it explains; a list: any of these values.
+        case: a minimal case.
+    """
+
+    name: str
+    peer: str
+    kind: str
+    rule: str
+    issue: str
+    text: str
+    where: Mapping[str, Any]
+    case: Case
+
+    def fits(self, difference: Difference) -> bool:
+        """Whether it explains the difference."""
+        facts = difference.facts
+        return all(facts[name] in (value if isinstance(value, list) else [value]) for name, value in self.where.items())
+
+
+def decisions(peer: str) -> list[Decision]:
+    """The decided differences from a peer."""
+    return [Decision(**one) for one in json.loads(DECIDED.read_text("utf-8")) if one["peer"] == peer]
+
+
+def peer_of(name: str) -> Peer:
+    """The peer with this name."""
+    peer: Peer = import_module(f"peers.{name}.peer").PEER
+    return peer
+
+
+def differences(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Row]) -> list[Difference]:
+    """All differences of the two answers; of a stream none after a row without a counterpart."""
+    if there and "failed" in there[0]:
+        return [_difference(peer, case, "failed", None, there[0])]
+    ours, theirs = _streams(here), _streams(there)
+    return [
+        _difference(peer, case, *pair)
+        for stream in sorted(ours.keys() | theirs.keys())
+        for pair in _in_stream(ours.get(stream, {}), theirs.get(stream, {}))
+    ]
+
+
+def _difference(peer: Peer, case: Case, what: str, here: Row | None, there: Row | None) -> Difference:
+    facts = {"what": what, **peer.facts(case, here, there)}
+    group = " ".join([what, *(str(facts[name]) for name in peer.groups)])
+    return Difference(what, here, there, facts, group)
+
+
+def _streams(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
+    streams: dict[str, dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        streams[json.dumps(row["stream"])][json.dumps(row["place"])] = row
+    return streams
+
+
+def _in_stream(ours: Mapping[str, Row], theirs: Mapping[str, Row]) -> Iterator[tuple[str, Row | None, Row | None]]:
+    for place in sorted(ours.keys() | theirs.keys(), key=json.loads):
+        one, other = ours.get(place), theirs.get(place)
+        if one is None or other is None:
+            yield "only there" if one is None else "only here", one, other
+            return
+        fields = [name for name in one if one[name] != other[name]]
+        if fields:
+            yield ", ".join(fields), one, other
+
+
+def explained(difference: Difference, decided: Sequence[Decision]) -> Decision | None:
+    """The first decision that fits."""
+    return next((one for one in decided if one.fits(difference)), None)
+
+
+def shrunk(
+    program: Program, case: Case, difference: Difference, decided: Sequence[Decision]
+) -> tuple[Case, Difference]:
+    """A smaller case with an undecided difference of the same kind."""
+    for smaller in program.peer.smaller(case):
+        (there,) = program.answers([smaller])
+        for found in differences(program.peer, smaller, program.peer.here(smaller), there):
+            if found.group == difference.group and explained(found, decided) is None:
+                return shrunk(program, smaller, found, decided)
+    return case, difference
+
+
+@attrs.define
+class Report:
+    """The result of a run."""
+
+    peer: Peer
+    decided: Sequence[Decision]
+    cases: int = 0
+    agreed: int = 0
+    kinds: Counter[str] = attrs.Factory(Counter)
+    explained: Counter[str] = attrs.Factory(Counter)
+    undecided: dict[str, list[tuple[Case, Difference]]] = attrs.Factory(lambda: defaultdict(list))
+
+    def add(self, case: Case, there: list[Row]) -> None:
+        """Compare a case."""
+        found = differences(self.peer, case, self.peer.here(case), there)
+        self.cases += 1
+        self.agreed += not found
+        self.kinds.update(self.peer.kinds(case))
+        names = set()
+        for difference in found:
+            decision = explained(difference, self.decided)
+            if decision is None:
+                self.undecided[difference.group].append((case, difference))
+            else:
+                names.add(decision.name)
+        self.explained.update(names)
+
+    def lines(self) -> Iterator[str]:
+        """The counts."""
+        yield f"{self.peer.name} {self.peer.version}: {self.cases:,} cases, {self.agreed:,} agree"
+        yield "kinds: " + ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.most_common())
+        yield from (f"decided: {name} in {count:,} cases" for name, count in self.explained.most_common())
+        for group, found in sorted(self.undecided.items(), key=lambda one: -len(one[1])):
+            yield f"UNDECIDED {len(found):,} times: {group}"
+
+
+def run(peer: Peer, count: int, seed: int, record: Path | None) -> Report:
+    """Compare drawn cases; print the counts and shrunk cases."""
+    report = Report(peer, decisions(peer.name))
+    recorded = []
+    program = Program.start(peer)
+    try:
+        for first in range(0, count, PER_SEED):
+            cases = drawn(peer.cases, min(PER_SEED, count - first), seed + first // PER_SEED)
+            for case, there in zip(cases, program.answers(cases), strict=True):
+                report.add(case, there)
+                recorded.append({"case": case, "there": there})
+        print(*report.lines(), sep="\n")
+        for group, found in islice(report.undecided.items(), SHOWN):
+            case, difference = min(found, key=lambda one: len(json.dumps(one[0])))
+            case, difference = shrunk(program, case, difference, report.decided)
+            print("\nUNDECIDED", group, json.dumps(case), difference.here, difference.there, sep="\n")
+        if record is not None:
+            write_lines(record, recorded)
+    finally:
+        program.stop()
+    return report
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Compare beamish with a peer on drawn cases.")
+    parser.add_argument("peers", nargs="+")
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--record", type=Path, default=None)
+    options = parser.parse_args()
+    seed = random.randrange(2**32) if options.seed is None else options.seed
+    undecided = 0
+    for name in options.peers:
+        print(f"{name}: seed {seed}", flush=True)
+        undecided += len(run(peer_of(name), options.cases, seed, options.record).undecided)
+    sys.exit(bool(undecided))
+
+
+if __name__ == "__main__":
+    main()

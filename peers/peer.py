@@ -1,0 +1,104 @@
+"""A peer: another implementation of the same rules, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import attrs
+from hypothesis.strategies import SearchStrategy
+
+BUILT = Path(__file__).parents[1] / "build" / "peers"
+Case = dict[str, Any]
+"""Options and a script, as JSON. Times are in microseconds."""
+Row = Mapping[str, Any]
+"""A row of an answer.
+
+``stream``: rows of a stream affect each other, so only its first row without a counterpart is a difference. ``place``: the row's identity and
+position in its stream. The rest is compared.
+"""
+
+
+@attrs.frozen
+class Peer:
+    """What differs between peers.
+
+    Attributes:
+        name: the name of its folder.
+        version: the version of its ``pom.xml``.
+        cases: what draws its cases.
+        given: a case as its program gets it.
+        here: the answer of beamish.
+        there: the answer of the peer, from what its program wrote.
+        facts: of a case and a pair of rows, one of which may be None: what ``decided.json`` refers to.
+        groups: the facts by which undecided differences are grouped.
+        kinds: of a case: by what cases are counted.
+        smaller: of a case: simpler ones.
+    """
+
+    name: str
+    version: str
+    cases: SearchStrategy[Case]
+    given: Callable[[Case], Case]
+    here: Callable[[Case], list[Row]]
+    there: Callable[[Case, Mapping[str, Any]], list[Row]]
+    facts: Callable[[Case, Row | None, Row | None], Mapping[str, Any]]
+    groups: Sequence[str]
+    kinds: Callable[[Case], Iterable[str]]
+    smaller: Callable[[Case], Iterator[Case]]
+
+
+class PeerError(Exception):
+    """The program of a peer cannot be started, or has ended."""
+
+
+@attrs.define
+class Program:
+    """The running program of a peer: answers cases, a line each."""
+
+    peer: Peer
+    process: subprocess.Popen[str]
+
+    @classmethod
+    def start(cls, peer: Peer) -> Program:
+        """Start the program that ``make test-peers`` has built."""
+        built = BUILT / peer.name
+        if not (built / "classes" / "Peer.class").exists():
+            raise PeerError(f"{built} is empty: build it with make test-peers PEERS={peer.name}")
+        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+        command: list[str | Path] = [java, "-cp", f"{built}/lib/*:{built}/classes", "Peer"]
+        return cls(peer, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+
+    def answers(self, cases: Sequence[Case]) -> Iterator[list[Row]]:
+        """The peer's answers, in order."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        lines = [json.dumps(self.peer.given(case)) + "\n" for case in cases]
+        threading.Thread(target=_write, args=(self.process.stdin, lines), daemon=True).start()
+        for case in cases:
+            line = self.process.stdout.readline()
+            if not line:
+                raise PeerError(f"the program of {self.peer.name} ended with {self.process.wait()}")
+            answer = json.loads(line)
+            yield [failed(answer)] if "failed" in answer else self.peer.there(case, answer)
+
+    def stop(self) -> None:
+        """End the program."""
+        self.process.terminate()
+        self.process.wait()
+
+
+def failed(answer: Mapping[str, Any]) -> Row:
+    """The only row of an answer if the peer's program failed."""
+    return {"stream": ["failed"], "place": [], "failed": answer["failed"]}
+
+
+def _write(to: IO[str], lines: Sequence[str]) -> None:
+    for line in lines:
+        to.write(line)
+    to.flush()
