@@ -134,6 +134,7 @@ kafka-demo: build/kafka/installed
 
 test-kafka: build/kafka/installed
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 -m kafka
+
 # The jars of a peer come from Maven Central; its program is one file.
 build/peers/%/built: peers/%/pom.xml peers/%/Peer.java
 	@rm -rf $(@D)

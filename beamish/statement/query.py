@@ -13,7 +13,7 @@ from beamish.errors import OptionError, ScriptError
 from beamish.kernels.identity import Named
 from beamish.pane import Pane, PaneList
 from beamish.pipeline import Pipeline
-from beamish.testing import Scripted, TestStream
+from beamish.testing.stream import Scripted, TestStream
 from beamish.watermarks import Watermark
 
 if TYPE_CHECKING:
