@@ -26,7 +26,7 @@ position in its stream. The rest is compared.
 
 @attrs.frozen
 class Peer:
-    """What differs between peers.
+    """Differences between peers.
 
     Attributes:
         name: the name of its folder.

@@ -111,7 +111,7 @@ def _by_input(spans: Spans, rows: Any) -> Mapping[str | None, Rows]:
     names = [leaf.source.name for leaf in spans.leaves]
     several = isinstance(rows, Mapping)
     if several and (missing := [name for name in names if name not in rows]):
-        raise OptionError(f"scripts(rows={rows!r}): there are no rows of {missing[0]!r}; name each input: {names}")
+        raise OptionError(f"scripts(rows={rows!r}): the rows of {missing[0]!r} are missing; name each input: {names}")
     return {name: _strategy(rows[name] if several else rows) for name in names}
 
 
@@ -150,7 +150,7 @@ class _Move(NamedTuple):
 
 @attrs.frozen
 class _Drawing:
-    """What scripts are drawn from.
+    """The sources of drawn scripts.
 
     Attributes:
         play: makes a script of moves.

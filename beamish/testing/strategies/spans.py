@@ -1,4 +1,4 @@
-"""What a pipeline says about time: its durations, its windows and deadlines, and the rows that must be equal."""
+"""The time of a pipeline: its durations, its windows and deadlines, and the rows that must be equal."""
 
 from __future__ import annotations
 
