@@ -1,4 +1,4 @@
-"""Laws of pipelines and their parts, checked over drawn scripts: ``from beamish.testing import laws``."""
+"""Check pipelines and their parts over drawn scripts: ``from beamish.testing import laws``."""
 
 from beamish.packages import check_hypothesis
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
-import importlib
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -180,7 +180,7 @@ def _imports(call: str, own: set[str]) -> list[str]:
     names = set(re.findall(r"(?<![\w.'])([A-Za-z]\w*)(?=[(.])", call))
     lines = ["import datetime"] * ("datetime" in names) + ["from decimal import Decimal"] * ("Decimal" in names)
     for module in ("beamish", "beamish.accumulations", "beamish.triggers"):
-        public = sorted(names.intersection(importlib.import_module(module).__all__) - own)
+        public = sorted(names.intersection(sys.modules[module].__all__) - own)
         lines += [f"from {module} import {', '.join(public)}"] * bool(public)
     lines.append(f"from beamish.testing import {'TestStream, ' * ('TestStream' in names)}laws")
     return lines
