@@ -27,7 +27,7 @@ OPTIONS = {
     "grace": ("panes", "applies to rows that are not emitted yet"),
     "trigger": (
         "panes",
-        "the trigger starts as new in every open window, and is shown the rows in no pane yet; closed windows stay closed",
+        "the trigger starts as new in every open window, and counts the rows in no pane yet; closed windows stay closed",
     ),
     "allowed_lateness": ("late", _WINDOWS),
     "late_rows": ("late", _WINDOWS),

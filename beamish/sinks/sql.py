@@ -91,8 +91,8 @@ def sql(
 
     Args:
         uri: ``postgresql://user:password@host:port/database``, ``sqlite:///file.db`` or ``duckdb:///file.duckdb``, as seen from the
-            driver (under Spark Connect: from the server). The drivers are extras: ``postgresql``, ``sqlite``,
-            ``duckdb``.
+            driver (under Spark Connect: from the server). PostgreSQL and DuckDB need the extras
+            ``postgresql`` and ``duckdb``, SQLite none.
         table: its name, with an optional schema: ``"stats.hourly"``.
         keep_deleted: keep deleted rows, marked by a column ``_deleted``; then any batch may be replayed, otherwise only the last one.
         create: create the table if it does not exist.

@@ -79,4 +79,4 @@ How long a play was on the way does not matter, nor does the clock: late depends
 the end of the play's window. A met the watermark at the end of its window, so A is late, and allowed.
 Nothing came between 12:05 and 12:20, so the watermark stood still, and B's window (from 12:02) was
 open. D is behind the watermark (12:19), but its window (from 12:18) had not ended: D is on time. When
-x came the watermark leapt to 12:19: C's window (12:12 to 12:14) ended and expired in that moment.""")
+x came, the watermark moved to 12:19 (the next line): C's window (12:12 to 12:14) ended and expired.""")

@@ -83,5 +83,5 @@ if came != {"12:00": 12, "12:02": 2, "12:20": 6}:
 print(f"""
 The answer. The stream says what the script says, but not what the batch says: the windows from
 {" and ".join(sorted(believed.keys() - came.keys()))} are missing. The play of 12:13 came when its window had expired, and was
-dropped; to a batch no row is late. And the window from 12:30 is still open: a stream has not said its
-last word. Where it has, it says what the batch says, but for the rows that came too late.""")
+dropped; to a batch no row is late. And the window from 12:30 is still open, since the stream has not
+ended. Windows that have ended have the batch's result, except for rows that were dropped.""")

@@ -118,7 +118,7 @@ def _options() -> Iterator[Row]:
     part = "a stage of windows"
     yield carried(
         part,
-        "another trigger: starts as new in open windows, is shown the rows in no pane yet, and is evaluated "
+        "another trigger: starts as new in open windows, counts the rows in no pane yet, and is evaluated "
         "at the window's end; closed windows stay closed",
         PLAIN.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1))),
         "a 10-20 n=2 s=20 EARLY",
