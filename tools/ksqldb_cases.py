@@ -4,7 +4,7 @@ Run: python tools/ksqldb_cases.py CHECKOUT [--windowed | --joins] [--refused]
 
 CHECKOUT is a clone of github.com/confluentinc/ksql, or a folder that holds its query-validation-tests. Counted are the statements with
 GROUP BY (``--windowed``: only those with WINDOW as well; ``--joins``: instead those with JOIN, whose tables are declared with the primary
-key of the case) of cases that ksqlDB itself takes; ``--refused`` lists the others with the reason.
+key of the case; the cases' own aggregates are declared too) of cases that ksqlDB itself takes; ``--refused`` lists the others with the reason.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import beamish as bm
+from beamish.accumulations import CountDistinct
 
 WORDS = {
     "grouped": r"\bSELECT\b.*\bGROUP\s+BY\b",
     "windowed": r"\bSELECT\b.*\bWINDOW\b.*\bGROUP\s+BY\b",
     "joins": r"\bSELECT\b.*\bJOIN\b",
 }
+OWN = dict.fromkeys(
+    ["TEST_UDAF", "VAR_ARG", "GENERIC_VAR_ARG", "MID_VAR_ARG", "MULTI_ARG", "FOUR_ARG", "FIVE_ARG", "OBJ_COL_ARG"],
+    CountDistinct,
+)
+"""The cases' own aggregates, which their ksqlDB server has: any accumulation."""
 WATERMARK = bm.BoundedOutOfOrderness(0)
 
 
@@ -58,7 +64,7 @@ def tables(declared: list[str], statement: str) -> dict[str, bm.Pipeline]:
 def refusal(statement: str, declared: Mapping[str, bm.Pipeline]) -> str | None:
     """Why ``bm.sql`` refuses a statement; None: it takes it."""
     try:
-        bm.sql(statement, event_time="ROWTIME", watermark=WATERMARK, tables=declared)
+        bm.sql(statement, event_time="ROWTIME", watermark=WATERMARK, tables=declared, aggregates=OWN)
     except bm.SqlError as error:
         return str(error).partition("\n")[0].partition(": ")[2]
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -15,6 +15,7 @@ from beamish.accumulations import (
     Count,
     CountDistinct,
     First,
+    Fold,
     Last,
     Max,
     MaxBy,
@@ -31,7 +32,8 @@ from beamish.accumulations import (
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
 from beamish.kernels.column_names import quoted
-from beamish.statement.expressions import COLUMN, LITERAL, Node
+from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node
+from beamish.statement.folds import added, counted
 from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
 
 
@@ -41,11 +43,14 @@ class Columns(Protocol):
     def column(self, tree: Tree) -> str:
         """The name of the column of an expression."""
 
+    def computed(self, of: str, trees: Sequence[Tree], make: Callable[[Sequence[Expression]], tuple[str, Node]]) -> str:
+        """The name of a column that an aggregate computes from expressions, for Spark and in process."""
+
     def struct(self, of: str, fields: Mapping[str, Tree], present: Tree | None) -> str:
         """The name of a column of structs."""
 
 
-UserAggregates = Mapping[str, Callable[[str], Accumulation]]
+UserAggregates = Mapping[str, Callable[..., Accumulation]]
 
 
 @attrs.frozen(eq=False)
@@ -79,10 +84,10 @@ def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns,
             f"{call.name}(DISTINCT ...): only COUNT takes it; COLLECT_SET(x) has the distinct values",
         )
     if call.name in user:
-        arguments.check(1)
-        name = arguments.column()
+        arguments.check(1, max(1, len(call.args)))
+        names = [arguments.column(at) for at in range(len(call.args))]
         with text.at(call.span.start):
-            return of_one(arguments.name, _of_user(call.name, user[call.name], name))
+            return of_one(arguments.name, _of_user(call.name, user[call.name], names))
     least, most, make = _TABLE[call.name]
     arguments.check(least, most)
     with text.at(call.span.start):
@@ -90,7 +95,7 @@ def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns,
         return made if isinstance(made, Aggregate) else of_one(arguments.name, made)
 
 
-def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str], Accumulation]]:
+def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[..., Accumulation]]:
     """Custom aggregates by name in upper case (OptionError: an invalid or taken name, or not a function)."""
     checked = {}
     for name, make in aggregates.items():
@@ -124,7 +129,10 @@ class _Arguments:
         return normal(self.text, span_of(self.call.args[at]), self._owners)
 
     def check(self, least: int, most: int | None = None) -> None:
-        """Check the number of arguments."""
+        """Check the number of arguments, and that none is ``*``."""
+        for at, tree in enumerate(self.call.args):
+            if isinstance(tree, exp.Star) and self.call.name != "COUNT":
+                raise self.error(at, "only COUNT takes all columns; name one", "(*)")
         most = least if most is None else most
         if self.call.name in ("COUNT", "COUNT_DISTINCT") and self.call.distinct:
             most = len(self.call.args)
@@ -138,10 +146,7 @@ class _Arguments:
 
     def column(self, at: int = 0) -> str:
         """The column that holds the one at that place."""
-        tree = self.call.args[at]
-        if isinstance(tree, exp.Star):
-            raise self.error(at, "only COUNT takes all columns; name one", "(*)")
-        return self.columns.column(tree)
+        return self.columns.column(self.call.args[at])
 
     def has(self, at: int) -> bool:
         """Whether there is an argument at this position."""
@@ -180,7 +185,7 @@ def _example(name: str) -> str:
         "COUNT": "COUNT(*), COUNT(x) or COUNT(DISTINCT x)", "PERCENTILE": "PERCENTILE(x, 0.5)", "TOPK": "TOPK(x, 3)",
         "TOPKDISTINCT": "TOPKDISTINCT(x, 3)", "EARLIEST_BY_OFFSET": "EARLIEST_BY_OFFSET(x) or EARLIEST_BY_OFFSET(x, 3)",
         "LATEST_BY_OFFSET": "LATEST_BY_OFFSET(x) or LATEST_BY_OFFSET(x, 3)",
-        "MIN_BY": "MIN_BY(x, y)", "MAX_BY": "MAX_BY(x, y)",
+        **{name: f"{name}(x, y)" for name in ("MIN_BY", "MAX_BY", "CORRELATION", "CORR")},
         "FIRST": "FIRST(x) or FIRST(x, TRUE)", "LAST": "LAST(x) or LAST(x, TRUE)",
         "APPROX_COUNT_DISTINCT": "APPROX_COUNT_DISTINCT(x) or APPROX_COUNT_DISTINCT(x, 0.02)",
     }.get(name, f"{name}(x)")  # fmt: skip
@@ -248,10 +253,66 @@ def _only(a: _Arguments) -> Aggregate:
     return Aggregate(parts, sql, Node("CASE", (same, least, Node(LITERAL))))
 
 
-def _of_user(name: str, make: Callable[[str], Accumulation], column: str) -> Accumulation:
-    made = make(column)
+def _histogram(a: _Arguments) -> Accumulation:
+    """A map of texts to their counts."""
+    texts = a.columns.computed(
+        "HISTOGRAM",
+        a.call.args,
+        lambda of: (f"CAST({of[0].sql} AS STRING)", Node("CAST", (of[0].node,), "string", of[0].at)),
+    )
+    return Fold({}, counted, texts, merge=added, result_type="map<string,bigint>")
+
+
+def _correlation(a: _Arguments) -> Aggregate:
+    """Pearson's, from the variances of x, y and x + y, over rows that have both."""
+
+    def both(first: int) -> Callable[[Sequence[Expression]], tuple[str, Node]]:
+        def make(of: Sequence[Expression]) -> tuple[str, Node]:
+            x, y = (Node("CAST", (one.node,), "double", one.at) for one in (of[first], of[1 - first]))
+            sql = f"CASE WHEN ({of[1 - first].sql}) IS NOT NULL THEN CAST({of[first].sql} AS DOUBLE) END"
+            return sql, Node("CASE", (Node("IS", (y, Node(LITERAL))), Node(LITERAL), x))
+
+        return make
+
+    def total(of: Sequence[Expression]) -> tuple[str, Node]:
+        nodes = tuple(Node("CAST", (one.node,), "double", one.at) for one in of)
+        return " + ".join(f"CAST({one.sql} AS DOUBLE)" for one in of), Node("+", nodes)
+
+    made = {"x": both(0), "y": both(1), "x + y": total}
+    parts: dict[str, Accumulation] = {
+        f"VAR_POP of {part} of {a.name}": Variance(
+            a.columns.computed(f"{part} of CORR", a.call.args, make), population=True
+        )
+        for part, make in made.items()
+    }
+    x, y, both_ = (Node(COLUMN, value=(name,)) for name in parts)
+    minus = Node("-", (Node("-", (both_, x)), y))
+    root = Node("*", (Node("*", (Node("SQRT", (x,)), Node("SQRT", (y,)))), Node(LITERAL, value=2)))
+    sql = "({2} - {0} - {1}) / NULLIF(2 * SQRT({0}) * SQRT({1}), 0)".format(*map(quoted, parts))
+    return Aggregate(parts, sql, Node("/", (minus, Node("NULLIF", (root, Node(LITERAL, value=0))))))
+
+
+def _sum_list(a: _Arguments) -> Accumulation:
+    """The sum of all numbers in lists; null items and lists without numbers are ignored."""
+    numbers = "transform(filter({}, x -> x IS NOT NULL), x -> x + 0L)"
+
+    def make(of: Sequence[Expression]) -> tuple[str, Node]:
+        items = numbers.format(of[0].sql)
+        return f"aggregate(slice({items}, 2, size({items})), get({items}, 0), (x, y) -> x + y)", Node(
+            "SUM_LIST", (of[0].node,), at=of[0].at
+        )
+
+    return Sum(a.columns.computed("SUM_LIST", a.call.args, make))
+
+
+def _of_user(name: str, make: Callable[..., Accumulation], columns: Sequence[str]) -> Accumulation:
+    said = ", ".join(map(repr, columns))
+    try:
+        made = make(*columns)
+    except TypeError as error:
+        raise OptionError(f"sql(aggregates): {name}({said}): {error}") from error
     if not isinstance(made, Accumulation):
-        raise OptionError(f"sql(aggregates): {name}({column!r}) gave {made!r}; it must give an accumulation")
+        raise OptionError(f"sql(aggregates): {name}({said}) gave {made!r}; it must give an accumulation")
     return made
 
 
@@ -289,6 +350,10 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggre
     "EARLIEST_BY_OFFSET": (1, 3, _edge(First)),
     "LATEST_BY_OFFSET": (1, 3, _edge(Last)),
     "ATTR": (1, 1, _only),
+    "HISTOGRAM": (1, 1, _histogram),
+    "CORRELATION": (2, 2, _correlation),
+    "CORR": (2, 2, _correlation),
+    "SUM_LIST": (1, 1, _sum_list),
     "TOPK": (2, 9, _top),
 }  # fmt: skip
 """The least and the greatest number of arguments, and the accumulation."""

@@ -108,14 +108,6 @@ PROPERTIES: Mapping[str, str | None] = {
 }
 """Under WITH: why one is refused; None: it is read, and has no effect, since a DataFrame has no format."""
 
-FUNCTIONS: Mapping[str, str] = {
-    "HISTOGRAM": "HISTOGRAM: no map of counts; add the value to GROUP BY and COUNT(*), or give it an accumulation: aggregates=",
-    "CORRELATION": "CORRELATION: no accumulation of two columns; give one to bm.sql(..., aggregates=) over a struct of both",
-    "SUM_LIST": "SUM_LIST: on Spark write SUM(aggregate(x, 0L, (a, b) -> a + b))",
-}
-"""Functions of ksqlDB that the rules of SQL here have not."""
-
-
 Kind = Literal["persistent", "push", "pull"]
 Refinement = Literal["changes", "final"]
 

@@ -201,6 +201,11 @@ class _Translation:
             return Node("CAST", (self.node(tree.this),), type_, at)
         if isinstance(tree, exp.Anonymous) and tree.name.upper() == "AS_VALUE" and len(tree.expressions) == 1:
             return self.node(tree.expressions[0])
+        if isinstance(tree, exp.Anonymous) and tree.name.upper() == "MAP":
+            entries = [
+                (one.this, one.expression) if isinstance(one, exp.PropertyEQ) else (one,) for one in tree.expressions
+            ]
+            return Node("MAP", tuple(self.node(part) for entry in entries for part in entry), at=at)
         if isinstance(tree, exp.Struct) and all(isinstance(one, exp.PropertyEQ) for one in tree.expressions):
             values = tuple(self.node(one.expression) for one in tree.expressions)
             return Node("STRUCT", values, tuple(one.name for one in tree.expressions), at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Literal
 
@@ -100,17 +100,7 @@ class Before:
     def __init__(self, text: Text, owners: Sequence[str]) -> None:
         self._text, self._owners = text, owners
         self._columns: dict[str, Expression] = {}
-        self._computed: dict[str, Expression] = {}
-
-    @property
-    def columns(self) -> tuple[Expression, ...]:
-        """The columns of the rows, each once."""
-        return tuple(self._columns.values())
-
-    @property
-    def computed(self) -> tuple[Expression, ...]:
-        """The computed columns, each once."""
-        return tuple(self._computed.values())
+        self._made: dict[str, Expression] = {}
 
     def column(self, tree: Tree) -> str:
         """The name of the column that holds an expression."""
@@ -120,7 +110,7 @@ class Before:
             name = next((name for name in self._columns if name.lower() == path[0].lower()), path[0])
             return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
         name = normal(self._text, span_of(tree), self._owners)
-        return self._computed.setdefault(name, attrs.evolve(made, name=name)).name
+        return self._made.setdefault(name, attrs.evolve(made, name=name)).name
 
     def present(self, trees: Sequence[Tree]) -> Expression:
         """The condition that no expression is null."""
@@ -129,20 +119,38 @@ class Before:
         node = reduce(lambda first, second: Node("AND", (first, second)), nodes)
         return attrs.evolve(made[0], sql=" AND ".join(f"({one.sql}) IS NOT NULL" for one in made), node=node)
 
+    def computed(self, of: str, trees: Sequence[Tree], make: Callable[[Sequence[Expression]], tuple[str, Node]]) -> str:
+        """The name of the column that an aggregate computes from expressions.
+
+        Args:
+            of: the aggregate.
+            trees: the expressions.
+            make: the column for Spark and in process, from theirs.
+        """
+        made = [over_rows(self._text, tree, "", self._owners) for tree in trees]
+        said = ", ".join(normal(self._text, span_of(tree), self._owners) for tree in trees)
+        name = f"{of} of ({said})"  # as no expression is called
+        sql, node = make(made)
+        self._made.setdefault(name, attrs.evolve(made[0], name=name, sql=sql, node=node, said=name))
+        return name
+
     def struct(self, of: str, fields: Mapping[str, Tree], present: Tree | None) -> str:
         """The name of the column that holds an aggregate's struct; null where an expression is, if one is given."""
-        made = {name: over_rows(self._text, tree, "", self._owners) for name, tree in fields.items()}
-        sql = "named_struct(" + ", ".join(f"'{name}', {one.sql}" for name, one in made.items()) + ")"
-        node = Node("STRUCT", tuple(one.node for one in made.values()), tuple(made))
-        if present is not None:
+
+        def make(made: Sequence[Expression]) -> tuple[str, Node]:
+            sql = (
+                "named_struct("
+                + ", ".join(f"'{name}', {one.sql}" for name, one in zip(fields, made, strict=True))
+                + ")"
+            )
+            node = Node("STRUCT", tuple(one.node for one in made), tuple(fields))
+            if present is None:
+                return sql, node
             needed = over_rows(self._text, present, "", self._owners)
-            sql = f"IF({needed.sql} IS NULL, NULL, {sql})"
-            node = Node("CASE", (Node("IS", (needed.node, Node(LITERAL))), Node(LITERAL), node))
-        (first, *_) = made.values()
-        said = ", ".join(normal(self._text, span_of(tree), self._owners) for tree in fields.values())
-        name = f"{of} of ({said})"  # as no expression is called
-        self._computed.setdefault(name, attrs.evolve(first, name=name, sql=sql, node=node, said=name))
-        return name
+            absent = Node("IS", (needed.node, Node(LITERAL)))
+            return f"IF({needed.sql} IS NULL, NULL, {sql})", Node("CASE", (absent, Node(LITERAL), node))
+
+        return self.computed(of, [*fields.values()], make)
 
     def is_column(self, name: str) -> bool:
         """Whether it is a column of the rows."""
@@ -150,4 +158,4 @@ class Before:
 
     def input(self, rows: Rows, where: Expression | None) -> Input:
         """All of it, of one source."""
-        return Input(rows, where, self.columns, self.computed)
+        return Input(rows, where, tuple(self._columns.values()), tuple(self._made.values()))

@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.errors import SqlError
-from beamish.statement.clauses import FUNCTIONS, ORDER, REFUSED, RULES
+from beamish.statement.clauses import ORDER, REFUSED, RULES
 from beamish.statement.text import Call, Span, SparkDialect, Text, Tree, call_of, span_of, word_of
 
 _NO_OPERANDS = ("ALL", "CUBE", "DISTINCT", "GROUPING_SETS", "HINT", "ROLLUP")
@@ -172,8 +172,6 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         try:
             if called and self._function in self._aggregates and not dotted:
                 return self._aggregate()
-            if called and not dotted and self._function in FUNCTIONS:
-                raise self._text.error(token.start, FUNCTIONS[self._function])
             if self._function == "MAP":  # MAP('a' := 1) as well as MAP('a', 1)
                 options["anonymous"] = True
             return super()._parse_function_call(*args, **options)

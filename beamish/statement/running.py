@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.accumulations import Fold
 from beamish.errors import SqlError
 from beamish.flow import Flow
 from beamish.kernels.column_names import EVENT_TIME
+from beamish.kernels.type_names import parsed_type
 from beamish.pane import Pane, PaneKind
 from beamish.script import Bundle, Event, Row, Step, as_step, tables_of
 from beamish.statement.compile import Compiled
@@ -221,7 +223,7 @@ class ScriptedStatement:
             numbers = [at for at, kept in zip(numbers, keeps, strict=True) if kept]
             table = table.filter(pa.array(keeps))
         shown = {
-            item.expression.name: evaluate(item.expression.node, table, item.expression.text).to_pylist()
+            item.expression.name: _values(evaluate(item.expression.node, table, item.expression.text))
             for item in (items if numbers else ())
         }
         keys = [item.expression.name for item in items if item.is_key]
@@ -270,8 +272,13 @@ class ScriptedStatement:
         type_ = pa.struct([("start", pa.timestamp("us", tz="UTC")), ("end", pa.timestamp("us", tz="UTC"))])
         joined, windows = self.statement.joined, pa.array(bounds, type_)
         if joined is None:
-            names = [*panes[0].key, *panes[0].values] if panes else []
-            made = {name: pa.array([{**pane.key, **pane.values}[name] for pane in panes]) for name in names}
+            folds = {
+                name: parsed_type(name, one.result_type)
+                for name, one in self.flow.stage.declared("accumulations").items()
+                if isinstance(one, Fold)
+            }
+            rows = [{**pane.key, **pane.values} for pane in panes]
+            made = {name: pa.array([row[name] for row in rows], folds.get(name)) for name in (rows[0] if rows else ())}
             return pa.table({**made, "window": windows})
         sides = {
             side.alias: pa.array([_row(side, pane, columns[side.alias]) for pane in panes]) for side in joined.sides
@@ -330,7 +337,12 @@ def _added(expression: Expression, table: pa.Table) -> list[Any]:
         raise expression.error(
             f"the rows have a column {expression.name!r}, as this expression is called on the way; rename the column"
         )
-    values: list[Any] = evaluate(expression.node, table, expression.text).to_pylist()
+    return _values(evaluate(expression.node, table, expression.text))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """As the rows of a script have them: a map is a dict."""
+    values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     return values
 
 

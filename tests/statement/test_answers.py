@@ -1,6 +1,7 @@
 """The output of a script: EMIT CHANGES and EMIT FINAL, with WHERE, HAVING and the SELECT list."""
 
 from datetime import UTC, datetime
+from statistics import correlation
 
 import pytest
 from hypothesis import given
@@ -114,7 +115,9 @@ KSQLDB = """
            TOPK(v, w, 2) AS top, TOPKDISTINCT(v, 2) AS tops, ATTR(w) AS w, ATTR(v) AS v, COUNT_DISTINCT(v) AS d,
            COLLECT_LIST(STRUCT(a := v, b := upper(w))) AS all, WINDOWEND - WINDOWSTART AS length, count(1) * windowend AS ends,
            ARRAY[MAX(v), COUNT(*)][0] AS most, WINDOWEND + INTERVAL 1 SECOND AS after, COLLECT_SET(array[v, 1]) AS sets,
-           STRUCT(n := COUNT(*), at := WINDOWSTART)->n AS n
+           STRUCT(n := COUNT(*), at := WINDOWSTART)->n AS n, HISTOGRAM(w) AS seen, HISTOGRAM(v)['5'] AS fives,
+           ROUND(CORRELATION(v, v * v), 9) AS corr, CORR(v, 1) AS flat, SUM_LIST(ARRAY[v, 1]) AS listed,
+           MAP('n' := COUNT(*), 'most' := MAX(v)) AS map, MAX(MAP('a', v)['a']) AS item
     FROM rows WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY (k, s->name) EMIT FINAL;
 """
 """As ksqlDB's users type it; tests/spark/test_statement.py compares it with Spark."""
@@ -148,7 +151,31 @@ def test_what_users_of_ksqldb_type_is_taken():
         "after": datetime(1970, 1, 1, 0, 0, 21, tzinfo=UTC),
         "sets": [[None, 1], [3, 1], [5, 1]],
         "n": 5,
+        "seen": {"x": 5},
+        "fives": 2,
+        "corr": 1.0,
+        "flat": None,
+        "listed": 18,
+        "map": {"n": 5, "most": 5},
+        "item": 5,
     }
+
+
+def test_a_histogram_has_the_keys_of_its_own_rows_only():
+    query = sql("SELECT k, HISTOGRAM(v) AS h FROM t GROUP BY k")
+    rows = [{"ts": 1, "k": k, "v": v} for k, v in (("a", "x"), ("b", "y"), ("a", "x"), ("b", None), ("c", None))]
+    panes = query.run(TestStream().add(rows))
+    assert [pane.values["h"] for pane in panes] == [{"x": 2}, {"y": 1}, {}]
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-9, 9), st.none() | st.integers(-9, 9)), max_size=8))
+def test_a_correlation_is_that_of_the_rows_that_have_both(pairs):
+    rows = [{"ts": 1, "k": "a", "x": None, "y": None}, *({"ts": 1, "k": "a", "x": x, "y": y} for x, y in pairs)]
+    (pane,) = sql("SELECT k, CORRELATION(x, y) AS c FROM t GROUP BY k").run(TestStream().add(rows))
+    both = [(x, y) for x, y in pairs if x is not None and y is not None]
+    varied = len({x for x, _ in both}) > 1 and len({y for _, y in both}) > 1
+    expected = correlation(*zip(*both, strict=True)) if varied else None
+    assert pane.values["c"] == (expected if expected is None else pytest.approx(expected))
 
 
 def test_structs_of_aggregates_are_no_structs_of_the_user():

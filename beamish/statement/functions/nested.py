@@ -57,8 +57,7 @@ def _array(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     if not columns:
         raise RefusedError("an empty ARRAY: in a script with an item or more")
     items = common(columns)
-    rows = zip(*(column.to_pylist() for column in items), strict=True)
-    return pa.array([list(row) for row in rows], pa.list_(items[0].type))
+    return pa.array([list(row) for row in _rows(items)], pa.list_(items[0].type))
 
 
 def _slice(columns: Sequence[pa.Array], n: Any) -> pa.Array:
@@ -82,6 +81,38 @@ def _sorted(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     )
 
 
+def _map(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    if not columns or len(columns) % 2:
+        raise RefusedError("MAP takes keys and values: MAP('a', 1, 'b', 2)")
+    keys, values = common(columns[::2]), common(columns[1::2])
+    pairs = zip(_rows(keys), _rows(values), strict=True)
+    return pa.array([_entries(of, to) for of, to in pairs], pa.map_(keys[0].type, values[0].type))
+
+
+def _rows(columns: Sequence[pa.Array]) -> Any:
+    return zip(*(column.to_pylist() for column in columns), strict=True)
+
+
+def _entries(keys: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    if None in keys:
+        raise RefusedError("a key is null (Spark: NULL_MAP_KEY)")
+    if len(set(keys)) < len(keys):
+        raise RefusedError(f"a key is there twice in {list(keys)} (Spark: DUPLICATED_MAP_KEY)")
+    return list(zip(keys, values, strict=True))
+
+
+def _sum_list(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    (lists,) = columns
+    type_ = lists.type.value_type if pa.types.is_list(lists.type) else None
+    if type_ is None or not (pa.types.is_integer(type_) or pa.types.is_float64(type_) or pa.types.is_null(type_)):
+        raise RefusedError(f"{lists.type}: must be an array of whole numbers or of DOUBLE")
+    sums = [
+        None if row is None or all(item is None for item in row) else sum(item for item in row if item is not None)
+        for row in lists.to_pylist()
+    ]
+    return pa.array(sums, pa.int64() if pa.types.is_integer(type_) else type_)
+
+
 def _order(value: Any) -> Any:
     return (isinstance(value, float) and math.isnan(value), value)  # NaN is above all numbers
 
@@ -94,9 +125,11 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "ARRAY": _array,
     "FIELD": lambda columns, name: field(columns[0], name),
     "ITEM": _item,
+    "MAP": _map,
     "GET": lambda columns, _: _item(columns, lenient=True),
     "SLICE": _slice,
     "SORT_ARRAY": _sorted,
     "STRUCT": _struct,
+    "SUM_LIST": _sum_list,
     "VALUES": _values,
 }
