@@ -16,8 +16,9 @@ from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.grammar import parsed
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
+from beamish.statement.names import is_known, unknown
 from beamish.statement.over_panes import Key, Panes, Shown, aliases_of, check_name, shown_of, without_brackets
-from beamish.statement.text import Call, Text, Tree, span_of
+from beamish.statement.text import Call, Text, Tree, function_of, span_of
 from beamish.windows import Sessions
 
 
@@ -144,6 +145,10 @@ def _calls(text: Text, read: Statement) -> list[Call]:
     trees = [item.tree for item in read.items] + ([] if read.having is None else [read.having])
     calls = [call for tree in trees for call in calls_in(tree)]
     if not calls:
+        for node in (node for tree in trees for node in tree.walk()):
+            name = function_of(text, node)
+            if name and not is_known(name):
+                raise text.error(span_of(node).start, unknown(name))
         raise text.error(
             read.begins["GROUP_BY"],
             "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n; an aggregate of your own is given "

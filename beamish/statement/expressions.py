@@ -13,10 +13,11 @@ import attrs
 from sqlglot import exp
 
 from beamish.errors import SqlError
-from beamish.statement.text import Span, Text, Tree, span_of, word_of
+from beamish.statement.names import is_known, unknown
+from beamish.statement.text import Span, Text, Tree, function_of, span_of, word_of
 
 UNKNOWN = "unknown"
-"""Only Spark can compute it; its value names it."""
+"""Not computed in process; its value is the name of the function, or else the text."""
 COLUMN = "column"
 """A column; its value is the path to it, a tuple of names."""
 LITERAL = "literal"
@@ -160,28 +161,30 @@ class _Translation:
             return self.known[id(tree)]
         if isinstance(tree, exp.Paren):
             return self.node(tree.this)
-        at = span_of(tree).start
+        at, name = span_of(tree).start, function_of(self.text, tree)
+        if name and not is_known(name):
+            return Node(UNKNOWN, tuple(self._children(tree)), name, at)
         if isinstance(tree, (exp.Literal, exp.Null, exp.Boolean, exp.RawString)):
             return Node(LITERAL, value=_literal(tree), at=at)
         if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string:
             return Node(LITERAL, value=-_literal(tree.this), at=at)  # -9223372036854775808 is a bigint
         made = self._special(tree, at) or self._operation(tree, at)
-        return made or Node(UNKNOWN, tuple(self._children(tree)), self._words(tree), at)
+        return made or Node(UNKNOWN, tuple(self._children(tree)), name or self.text[span_of(tree)], at)
 
     def _children(self, tree: Tree) -> list[Node]:
         return [self.node(child) for child in tree.iter_expressions() if isinstance(child, (exp.Condition, exp.Column))]
 
     def _words(self, tree: Tree) -> str:
-        """Its name."""
-        if "start" in tree.meta:
-            return self.text[Span(tree.meta["start"], tree.meta["end"] + 1)].upper()
-        return type(tree).__name__
+        """The name of a function; empty: another expression."""
+        return self.text[Span(tree.meta["start"], tree.meta["end"] + 1)].upper() if "start" in tree.meta else ""
 
     def _operation(self, tree: Tree, at: int) -> Node | None:
         known = _OPERATIONS.get(type(tree).__name__)
         if known is None:
             return None
         op, names, words = known
+        if isinstance(tree.args.get("expression"), (exp.Any, exp.All)):
+            return None
         if words and "start" in tree.meta and self._words(tree) not in words:
             return None
         if {name for name, value in tree.args.items() if value} - {*names, *_FLAGS}:
@@ -238,7 +241,7 @@ class _Translation:
     def _trim(self, tree: Tree, at: int) -> Node | None:
         side, characters = str(tree.args.get("position") or "BOTH").upper(), tree.args.get("expression")
         if characters is None:
-            known = self._words(tree) in ("Trim", "TRIM", "LTRIM", "RTRIM")
+            known = self._words(tree) in ("", "TRIM", "LTRIM", "RTRIM")
             return Node("TRIM", (self.node(tree.this),), side, at) if known else None
         if "FROM" not in map(word_of, self.text.words(Span(span_of(characters).end, span_of(tree.this).start))):
             return None  # TRIM(x, y), whose operands change places between names and versions
@@ -298,8 +301,9 @@ class Expression:
     at: int = attrs.field(eq=False)
 
     def error(self, says: str) -> SqlError:
-        """The error for this expression."""
-        return self.text.error(self.at, says)
+        """The error for this expression; of a routine that Spark does not know, the error for that name."""
+        routine = re.search(r"\[UNRESOLVED_ROUTINE\].*?`(?:\w+`\.`)*(\w+)`", says)
+        return self.text.error(self.at, unknown(routine[1].upper()) if routine else says)
 
 
 def over_rows(text: Text, tree: Tree, name: str, owners: Collection[str]) -> Expression:

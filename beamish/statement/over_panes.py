@@ -12,7 +12,8 @@ from beamish.kernels.column_names import PREFIX, is_reserved, quoted
 from beamish.statement.aggregates import Aggregate
 from beamish.statement.clauses import Item, Name
 from beamish.statement.expressions import COLUMN, WINDOW_BOUNDS, Expression, Node, expression, path_of
-from beamish.statement.text import Span, Text, Tree, call_of, normal, span_of, word_of
+from beamish.statement.names import is_known, unknown
+from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
 
 _NOT_DETERMINISTIC = """
     RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP
@@ -120,6 +121,10 @@ class Panes:
             self._check_bounds(start, word, bounds=bounds)
             sql, node = f"`window`.`{WINDOW_BOUNDS[word]}`", Node(COLUMN, value=("window", WINDOW_BOUNDS[word]))
             return (f"unix_millis({sql})", Node("UNIX_MILLIS", (node,))) if _in_arithmetic(column) else (sql, node)
+        for tree in parents_of(column):
+            name = function_of(self.text, tree)
+            if name and not is_known(name):
+                raise self.text.error(span_of(tree).start, unknown(name))
         said = ".".join(part.name for part in column.parts)
         if said.lower() in self.aliases:
             raise self.text.error(
@@ -137,6 +142,13 @@ class Panes:
             raise self.text.error(start, f"{word} may stand in the SELECT list only; filter what comes out by it")
         if not self.windowed:
             raise self.text.error(start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
+
+
+def parents_of(tree: Tree) -> Iterator[Tree]:
+    """The expressions around one, from within."""
+    while tree.parent is not None:
+        tree = tree.parent
+        yield tree
 
 
 def _in_arithmetic(bound: Tree) -> bool:

@@ -12,8 +12,10 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.errors import SqlError
 from beamish.statement.clauses import ORDER, REFUSED, RULES
-from beamish.statement.text import Call, Span, SparkDialect, Text, Tree, call_of, span_of, word_of
+from beamish.statement.names import AGGREGATES, is_known, unknown
+from beamish.statement.text import Call, Span, SparkDialect, Text, Tree, call_of, function_of, span_of, word_of
 
+_PREDICATES = ("BETWEEN", "ILIKE", "IN", "IS", "LIKE", "RLIKE")
 _NO_OPERANDS = ("ALL", "CUBE", "DISTINCT", "GROUPING_SETS", "HINT", "ROLLUP")
 _HIGHER_ORDER = """
     AGGREGATE ARRAY_SORT EXISTS FILTER FORALL MAP_FILTER MAP_ZIP_WITH REDUCE TRANSFORM TRANSFORM_KEYS TRANSFORM_VALUES ZIP_WITH
@@ -53,7 +55,13 @@ class StuckError(ParseError):
 class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
     """Parses expressions; each knows its place."""
 
-    COLUMN_OPERATORS: Mapping[Any, Any] = {**Spark.Parser.COLUMN_OPERATORS, TokenType.ARROW: None}  # a->b is a field
+    COLUMN_OPERATORS: Mapping[Any, Any] = {  # a->b is a field
+        TokenType.ARROW: None,
+        **{kind: Spark.Parser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)},
+    }
+    RANGE_PARSERS: Mapping[Any, Any] = {
+        token: parse for token, parse in Spark.Parser.RANGE_PARSERS.items() if token.name in _PREDICATES
+    }
 
     UNARY_PARSERS: Mapping[Any, Any] = {
         token: parse for token, parse in Spark.Parser.UNARY_PARSERS.items() if token != TokenType.NOT
@@ -91,12 +99,14 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         if isinstance(node, exp.Star) and node is not tree and call_of(node.parent) is None:
             span = span_of(node.parent if isinstance(node.parent, exp.Column) else node)
             raise self._text.error(span.start, f"{self._text[span]}: name the columns; only COUNT(*) takes all")
-        if isinstance(node, exp.AggFunc):
-            name = node.sql_name() if hasattr(node, "sql_name") else type(node).__name__.upper()
-            raise self._text.error(
-                start,
-                f"{name}: no aggregate of bm.sql; give it an accumulation: bm.sql(..., aggregates={{{name!r}: lambda column: ...}})",
-            )
+        if isinstance(node, (exp.Parameter, exp.Placeholder)):
+            raise self._text.error(start, f"{self._text[span_of(node)]}: a parameter; write the value")
+        if isinstance(node, exp.Func) and call_of(node) is None:
+            name = (
+                "" if isinstance(node.parent, (exp.Like, exp.ILike)) else function_of(self._text, node)
+            )  # LIKE ANY (...)
+            if name in AGGREGATES or (isinstance(node, exp.AggFunc) and name and not is_known(name)):
+                raise self._text.error(start, unknown(name))
 
     def _parse_equality(self, *_: Any, **__: Any) -> Any:
         """An operand of AND and OR."""

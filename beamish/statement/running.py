@@ -33,6 +33,7 @@ from beamish.statement.functions.nested import field
 from beamish.statement.functions.types import RefusedError, common, known, literal
 from beamish.statement.inputs import Input
 from beamish.statement.joins import Side
+from beamish.statement.names import is_known, unknown
 from beamish.statement.text import Text
 from beamish.testing import TestStream
 
@@ -53,10 +54,12 @@ def evaluate(node: Node, rows: pa.Table, text: Text) -> pa.Array:
     if node.op == LITERAL:
         return literal(node.value, rows.num_rows)
     if node.op == UNKNOWN:
+        if node.value.isidentifier() and not is_known(node.value.upper()):
+            raise text.error(node.at, unknown(node.value.upper()))
         raise text.error(
             node.at,
-            f"{node.value}: only Spark computes this; a script knows what docs/sql.md lists: run it by .apply(df) on a batch "
-            "DataFrame, or give the script the value as a column",
+            f"{' '.join(node.value.split())}: only Spark computes this, a script what docs/sql.md#in-process lists; apply the query to "
+            "a batch DataFrame, or give the script the value as a column",
         )
     try:
         lazy = _LAZY.get(node.op)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import attrs
@@ -67,6 +68,7 @@ def _character(found: re.Match[str], quote: str) -> str:
 Token = Any
 """A token of sqlglot's, whose versions have its class in different modules."""
 _BRACKETS = {"R_PAREN": "L_PAREN", "R_BRACKET": "L_BRACKET", "R_BRACE": "L_BRACE"}
+_DEPTHS = {"L_PAREN": 1, "R_PAREN": -1}
 _STRINGS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|''|[^'\\])*+'|\"(?:\\.|\"\"|[^\"\\])*+\"|`[^`]*`", re.DOTALL)
 _BEGINS = re.compile(r"/\*|['\"`]")
 
@@ -241,6 +243,15 @@ def span_of(tree: Tree) -> Span:
     spans += [Span(tree.meta["start"], tree.meta["end"] + 1)] if "start" in tree.meta else []
     known = [span for span in spans if span.end > 0]
     return Span(min(span.start for span in known), max(span.end for span in known)) if known else Span(0, 0)
+
+
+def function_of(text: Text, tree: Tree) -> str:
+    """The name of the function that an expression calls, in upper case; empty if it is another."""
+    tokens = text.words(span_of(tree))
+    if len(tokens) < 3 or not is_name(tokens[0]) or tokens[1].token_type.name != "L_PAREN":
+        return ""
+    depths = accumulate(_DEPTHS.get(token.token_type.name, 0) for token in tokens)
+    return word_of(tokens[0]) if [*depths].index(0, 1) == len(tokens) - 1 else ""
 
 
 def call_of(tree: Tree) -> Call | None:

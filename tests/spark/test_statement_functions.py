@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.statement.functions import FUNCTIONS, nested
+from beamish.statement.names import AGGREGATES, SPARK
 from beamish.statement.running import _LAZY, evaluate
 from tests.budget import SPARK_SECONDS, search
 from tests.statement.cases import COLUMNS, EXPRESSIONS, expression, rows
@@ -114,3 +115,11 @@ def alone(made, table, row):
 
 def plain(value):
     return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+
+def test_the_functions_that_are_known_are_sparks(spark):
+    found = {row[0].upper() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    named = {name for name in found if name.isidentifier()}
+    assert named <= SPARK | AGGREGATES, "a function of a new version: add it to beamish/statement/names.py"
+    if spark.version >= "4.3":
+        assert (SPARK | AGGREGATES) - named == {"TRY_CAST", "TIMESTAMPADD", "TIMESTAMPDIFF"}  # keywords

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
 import beamish as bm
+from beamish.statement.aggregates import NAMES
+from beamish.statement.expressions import _OPERATIONS
+from beamish.statement.names import AGGREGATES, KSQLDB, SPARK, is_known
 from beamish.statement.running import evaluate
 from tests.statement.cases import COLUMNS, expression
 from tests.statement.literals import LITERALS
@@ -84,3 +89,17 @@ def test_what_spark_reads_from_the_left_is_refused_as_there(sql):
 def test_the_least_bigint_is_a_literal():
     made = expression("-9223372036854775808")
     assert evaluate(made.node, pa.table({"b": [7]}), made.text).type == pa.int64()
+
+
+def test_what_is_named_for_a_function_of_ksqldb_is_known():
+    for name, spark in KSQLDB.items():
+        for called in re.findall(r"\b([A-Z_]+)\(", spark):
+            assert called in SPARK, f"{name}: {spark}"
+    same = {name for name, spark in KSQLDB.items() if not spark}
+    assert all(is_known(name) or name in NAMES for name in same)
+    assert not any(is_known(name) for name, spark in KSQLDB.items() if spark == "-")
+
+
+def test_what_a_script_computes_spark_has():
+    assert all(is_known(word) for _, _, words in _OPERATIONS.values() for word in words)
+    assert not SPARK & AGGREGATES
