@@ -102,6 +102,11 @@ HIDDEN = "(hidden)"
 """Replaces a value in a message."""
 
 
+def in_docs(page: str, section: str) -> str:
+    """A reference to a section of the documentation, for a message: both by title, since users may not have the files."""
+    return f'see "{page}", section "{section}", in the documentation'
+
+
 def values_are_hidden() -> bool:
     """Whether row values are hidden in this process."""
     return os.environ.get(HIDE_VALUES, "") not in ("", "0")
@@ -155,6 +160,7 @@ _ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat ")
 
 
 _CAUSE = re.compile(r"^\s*Caused by: (?!.*(?:CANNOT_LOAD_STATE_STORE|awaitResult))(.+)$", re.MULTILINE)
+_DOCS = in_docs("Deployment", "On a cluster")
 _RESTORE = "restore the folder from a copy, or start from a new checkpoint"
 _MOVED = "was moved or copied, but Spark stores absolute paths in it, or it lost files; migrate a moved one with bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
 _DAMAGE = "EOFException|ZipException|FileNotFound|does not exist|[Cc]orruption|[Cc]hecksum"
@@ -162,12 +168,12 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
     (
         r"No module named '(beamish[\w.]*)'",
         SparkSetupError,
-        "a Python that Spark started has no module {0!r}: install or ship beamish (docs/deployment.md), or set PYTHONPATH=beamish.zip there",
+        f"a Python that Spark started has no module {{0!r}}: install or ship beamish, or set PYTHONPATH=beamish.zip there ({_DOCS})",
     ),
     (
         r'Cannot run program "([^"]*python[^"]*)"',
         SparkSetupError,
-        "Spark cannot run {0!r}: set PYSPARK_PYTHON to a Python that the driver's machine and every executor have (docs/deployment.md)",
+        f"Spark cannot run {{0!r}}: set PYSPARK_PYTHON to a Python that the driver's machine and every executor have ({_DOCS})",
     ),
     (
         r"(\S+)/state/\d+/_stateSchema/\S+ does not exist",

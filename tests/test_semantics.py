@@ -1,5 +1,6 @@
 """The rules (docs/rules): each reference finds its anchor, each law has its tests, each rule a transcript or a test."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -57,6 +58,19 @@ def test_every_link_within_a_page_and_between_rules_has_its_anchor(name):
     links = re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", PAGES[name])
     pages = [(f"rules/{page}" if page else name, anchor) for page, anchor in links]
     missing = [(page, anchor) for page, anchor in pages if page in PAGES and anchor not in anchors(page)]
+    assert not missing
+
+
+def test_every_section_that_a_message_names_exists():
+    calls = [
+        [argument.value for argument in node.args]
+        for path in (ROOT / "beamish").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "in_docs"
+    ]
+    assert len(calls) >= 4
+    pages = [re.findall(r"(?m)^#+ (.*)$", path.read_text()) for path in (ROOT / "docs").rglob("*.md")]
+    missing = [call for call in calls if not any(page[0] == call[0] and call[1] in page[1:] for page in pages if page)]
     assert not missing
 
 

@@ -1,7 +1,7 @@
 """Differences between the pipeline that wrote a checkpoint and the one that continues.
 
-What is refused is what the engine refuses: each shard is opened on a copy of its notes, so this can say nothing that a run would not.
-What is carried over are the other options that differ between the specs of the stages, told in the lines of ``explain()``.
+Refused changes are those the engine refuses: each shard is opened on a copy of its metadata, so the result equals that of a run.
+Compatible changes are the other options that differ between the specs of the stages, shown as lines of ``explain()``.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ OPTIONS = {
     "event_time": ("rows", _ALREADY),
     "where": ("where", _ALREADY),
 }
-"""By option the line of explain in which it is told, and what becomes of a stage in which it differs and the state is not refused."""
+"""Per option its line in explain, and the effect of changing it if the state is not refused."""
 _ONE_BY_ONE = frozenset({"accumulations", "allow_data_loss"})
-"""Options that are told otherwise, or mean nothing for the state."""
+"""Options that are reported elsewhere, or have no effect on the state."""
 _OF_INPUTS = ("watermarks", "where", "event_time")
-"""What of an input is its own; the rest follows from the stages before."""
+"""Options of the inputs; the rest follows from the stages before."""
 _LINES_OF = {
     "window": ["windows"],
     "keys": ["rows"],

@@ -49,7 +49,7 @@ def stage_meant(call: str, stage: int | None, with_windows: Sequence[int]) -> in
         PipelineError: no stage has it, or several do and ``stage`` is missing.
     """
     if not with_windows:
-        raise PipelineError(f"{call}(): no stage has windows to look into")
+        raise PipelineError(f"{call}(): no stage has windows")
     if stage is None and len(with_windows) == 1:
         return with_windows[0]
     if stage is None or stage not in with_windows or isinstance(stage, bool):
@@ -74,9 +74,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
     """
     plan = stage.plan
     if plan is None:
-        raise PipelineError(
-            f"{call}(): stage {stage.about.number} has no windows, so none of its waits; ask another: stage=1"
-        )
+        raise PipelineError(f"{call}(): stage {stage.about.number} has no windows; name another stage: stage=1")
     wanted = read_key(call, key, stage.key_schema)
     if window is None:
         return Question(wanted)
@@ -92,7 +90,7 @@ def _bound(plan: WindowPlan, where: str, value: Any) -> int:
     if not plan.window.counts_rows:
         return instant_us(where, _time_or_same(where, value), OptionError)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise OptionError(f"{where}={value!r}: windows are of rows; give the number of a row, a whole number")
+        raise OptionError(f"{where}={value!r}: count windows are bounded by row numbers; give a whole number")
     return value
 
 
@@ -119,9 +117,9 @@ def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tu
     for text in keys:
         name, equals, value = text.partition("=")
         if not equals:
-            raise OptionError(f"--key {text}: say which column: --key {(schema.names or ['name'])[0]}={text}")
+            raise OptionError(f"--key {text}: name the column: --key {(schema.names or ['name'])[0]}={text}")
         if name not in schema.names:
-            raise OptionError(f"--key {text}: {name!r} is no key column; they are {schema.names}")
+            raise OptionError(f"--key {text}: {name!r} is not a key column; they are {schema.names}")
         try:
             key[name] = pa.array([value]).cast(schema.field(name).type)[0].as_py()
         except pa.ArrowException:

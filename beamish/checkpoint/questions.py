@@ -367,7 +367,7 @@ def span_of(stage: Stage, call: str, start: Any, end: Any) -> tuple[int, int]:
 def _number(where: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= END_OF_TIME_US:
         raise OptionError(
-            f"{where}={value!r}: windows are of rows, so it must be the number of a row, a whole number of 64 bits"
+            f"{where}={value!r}: count windows are bounded by row numbers; must be a whole number of 64 bits"
         )
     return value
 
@@ -380,7 +380,7 @@ def suppressed(flow: Flow) -> dict[int, str | None]:
     """
     stages = keeping(flow, Keeps.HELD)
     if not stages:
-        raise PipelineError("held(): the pipeline has no suppress, so nothing is held; add .suppress(...)")
+        raise PipelineError("held(): the pipeline has no suppress, so nothing is buffered; add .suppress(...)")
     return stages
 
 

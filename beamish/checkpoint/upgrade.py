@@ -159,7 +159,9 @@ def checked(call: str, spark: Any, checkpoint: Any, pipeline: Any) -> tuple[Flow
     """
     flow: Any = getattr(pipeline, "flow", None)
     if not isinstance(flow, Flow):
-        raise PipelineError(f"{call}(spark, checkpoint, {printable(pipeline)}): must be the pipeline that is to go on")
+        raise PipelineError(
+            f"{call}(spark, checkpoint, {printable(pipeline)}): must be the pipeline that will continue"
+        )
     if not hasattr(spark, "read") or not hasattr(spark, "createDataFrame"):
         raise OptionError(
             f"{call}({printable(spark)}, ...): must be a SparkSession: {call}(spark, checkpoint, pipeline)"
@@ -216,15 +218,16 @@ def migrate(
     old, new = _local("checkpoint", folder), _local("new_checkpoint", new_checkpoint)
     if new.exists():
         raise OptionError(
-            f"migrate(new_checkpoint={printable(str(new_checkpoint))}): is there already; give a folder that is not"
+            f"migrate(new_checkpoint={printable(str(new_checkpoint))}): exists already; give a folder that does not exist"
         )
     if not hasattr(spark, "sparkContext") or not hasattr(spark, "_jsparkSession"):
         raise OptionError(
-            "migrate: works on the driver's file system, so not through Spark Connect; run it where the driver is"
+            "migrate: needs the driver's file system, which Spark Connect does not give; run it on the driver"
         )
     if location is not None and not re.match(r"[a-z][a-z0-9+.-]*:/", location):
         raise OptionError(
-            f"migrate(location={printable(location)}): must be a URI as the query will have it, such as 's3a://bucket/checkpoints/scores'"
+            f"migrate(location={printable(location)}): must be the URI of the query's checkpointLocation, such as "
+            "'s3a://bucket/checkpoints/scores'"
         )
     from beamish.spark.checkpoint.migration import in_place
 
@@ -255,8 +258,8 @@ def _carried_over(
     stored = read_query(spark, str(old))
     if stored.in_flight:
         raise StateError(
-            f"migrate: batch {stored.batch + 1} is begun and not done, and a sink may have some of it; run the query once more "
-            "(.trigger(availableNow=True)) until it is done, stop it, and migrate then"
+            f"migrate: batch {stored.batch + 1} was started and not committed, and a sink may have part of it; run the query with "
+            ".trigger(availableNow=True) until it is committed, then migrate"
         )
     if len(stored.stages) != len(flow.flows):
         raise StateError(f"migrate: {of_stages(len(stored.stages), len(flow.flows)).in_words}")
@@ -275,12 +278,12 @@ def _local(name: str, folder: Any) -> Path:
     path = text.removeprefix("file://").removeprefix("file:") if text.startswith("file:") else text
     if "://" in path or not path or not path.isprintable():
         raise OptionError(
-            f"migrate({name}={printable(text)}): must be a folder that this process sees; copy the checkpoint to one, migrate it there "
-            "with location= the place of the new one, and copy it to that place"
+            f"migrate({name}={printable(text)}): must be a folder on a file system of this process; copy the checkpoint to one, "
+            "migrate it there with location= the final URI, and copy the result to that URI"
         )
     if quote(str(Path(path).absolute())) != str(Path(path).absolute()):
         raise OptionError(
-            f"migrate({name}={printable(text)}): Spark's readers of state do not find folders whose names have blanks, or letters that are written "
-            "otherwise in a URI; give one of plain letters, digits, '-', '_' and '.'"
+            f"migrate({name}={printable(text)}): Spark's state reader cannot open paths with blanks or with characters that a URI "
+            "escapes; use letters, digits, '-', '_' and '.'"
         )
     return Path(path).absolute()

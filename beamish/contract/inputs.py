@@ -120,7 +120,7 @@ def check_change_columns(
     if deleted is not None:
         type_ = find_column(schema, where, deleted).type
         if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-            raise ColumnError(f"{where}: {deleted!r} is {type_}; it must be a boolean")
+            raise ColumnError(f"{where}: {deleted!r} is {type_}; must be a boolean")
     if sequence_by is not None:
         type_ = find_column(schema, where, sequence_by).type
         if not is_orderable(type_):

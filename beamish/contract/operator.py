@@ -238,7 +238,7 @@ class Operator(Protocol):
 
     def combine(self, values: pa.Table, groups: Groups) -> pa.Table:
         """The values of each group, summed; called if it ``adds_up``."""
-        raise TypeError(f"{type(self).__name__} does not add up")
+        raise TypeError(f"{type(self).__name__} does not pre-aggregate")
 
     def newest_keys(self, time_us: Ints, deletes: Flags, values: pa.Table) -> tuple[list[Key], list[Key]]:
         """Sort keys (``kernels/order.py``) of changes: the greatest is the newest; called if it ``keeps_newest``.

@@ -203,6 +203,7 @@ def noted_takes(stores: Iterable[Store], takes: Sequence[Relation]) -> list[Rela
     )
     if schemas is None:
         raise StateError(
-            "the checkpoint was begun by a version of beamish that did not store the columns of its input, so its windows cannot be read without input: begin a new checkpoint"
+            "the checkpoint was written by a version of beamish that did not store the columns of its input, so its windows cannot "
+            "be read without the input: start a new checkpoint"
         )
     return with_schemas(takes, schemas)

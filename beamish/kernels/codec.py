@@ -36,7 +36,7 @@ def encode(value: Any) -> bytes:
     try:
         return _to_json(_tagged(value)).encode("ascii")
     except RecursionError:
-        raise TypeError("a value that holds itself, or is nested too deeply") from None
+        raise TypeError("a value that contains itself, or is nested too deeply") from None
 
 
 def decode(data: bytes) -> Any:

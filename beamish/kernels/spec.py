@@ -117,7 +117,7 @@ def _plain(spec: Any, kind: Any) -> Any:
     if kind is Any:
         return tuple(_plain(part, Any) for part in value) if isinstance(value, list) else value
     if type(value) not in ((int, float) if kind is float else (kind,)):
-        raise UnreadableError(f"{value!r} is no {kind.__name__}")
+        raise UnreadableError(f"{value!r} is not a {kind.__name__}")
     return value
 
 

@@ -294,7 +294,7 @@ class Chosen:
     def __attrs_post_init__(self) -> None:
         known = list(dict.fromkeys(str(name) for names in self.columns for name in names))
         if self.key is not None and not known:
-            raise OptionError(f"timeline(key={self.key!r}): nothing is keyed; leave key= out")
+            raise OptionError(f"timeline(key={self.key!r}): the pipeline has no keys; leave key= out")
         if isinstance(self.key, Mapping):
             for name in self.key:
                 if name not in known:

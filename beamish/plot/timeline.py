@@ -46,7 +46,7 @@ class Figure:
         """
         path = Path(path)
         if path.suffix not in SUFFIXES:
-            raise OptionError(f"save({str(path)!r}): must end on {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+            raise OptionError(f"save({str(path)!r}): must end with {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
         if type(width) is not int or width < 300:
             raise OptionError(f"save(width={width!r}): must be a whole number of at least 300 pixels")
         if path.suffix == ".html":

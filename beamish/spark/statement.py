@@ -269,5 +269,5 @@ def _tried(expression: Expression, use: Callable[[Column], DataFrame]) -> Column
         use(made)
     except Exception as error:  # a ParseException or AnalysisException, and for some texts one of Java's
         words = str(error).strip().partition(" SQLSTATE")[0].partition("\n")[0].rstrip(".; ")
-        raise expression.error(f"Spark does not take this: {words}") from error
+        raise expression.error(f"Spark rejects this: {words}") from error
     return made

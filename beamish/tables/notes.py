@@ -58,7 +58,8 @@ def check_unnamed(store: Store) -> None:
     if stored is not None:
         names = ", ".join(map(repr, json.loads(stored)))
         raise StateError(
-            f"the checkpoint has the windowings {names}, the pipeline has one without a name: their windows would be lost; keep .window({...}), or start from a new checkpoint"
+            f"the checkpoint has the windowings {names}, the pipeline has one unnamed: their windows would be lost; keep "
+            f".window({...}), or start from a new checkpoint"
         )
 
 
@@ -76,7 +77,8 @@ def check_new(store: Store, kind: str) -> None:
     found = next((entry for entry in _KINDS if entry not in (kind, *beside) and store.get(entry)), None)
     if found is not None:
         raise StateError(
-            f"the checkpoint is of {_KINDS[found][0]}, and in its place the pipeline now has {words}: its state would be lost; keep the stage as it was, or start from a new checkpoint"
+            f"the checkpoint has {_KINDS[found][0]}, the pipeline now has {words} instead: its state would be lost; keep the stage "
+            "as it was, or start from a new checkpoint"
         )
 
 

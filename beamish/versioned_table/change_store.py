@@ -200,7 +200,7 @@ def _make_or_check(connection: sqlite3.Connection, path: Path | None) -> None:
 def _cannot_open(path: Path | None, error: Error) -> StateError:
     where = f"VersionedTable(path={printable(path and str(path))})"
     if "locked" in str(error):
-        return StateError(f"{where}: the file is in use; a table is open once at a time: close() the other one first")
+        return StateError(f"{where}: the file is in use; a table can be open only once: close() the other one first")
     if "not a database" in str(error):
         return StateError(f"{where}: the file is not a versioned table; give another path")
     return StateError(f"{where}: cannot be opened ({error}); the folder must exist, and the file must be writable")

@@ -31,7 +31,7 @@ AT_ONCE = [
     (
         "why of a row by a time",
         lambda: PLAIN.window(bm.CountWindows(2)).why(ONE_ROW, window=0.5),
-        ["why(window)=0.5", "number of a row"],
+        ["why(window)=0.5", "bounded by row numbers"],
     ),
     ("inspect without a session", lambda: bm.inspect("/c", "/c"), ["inspect('/c', ...)", "SparkSession"]),
     ("windows of no span", lambda: PLAIN.state(TestStream()).windows(5, 5), ["windows(start=5, end=5)", "empty"]),

@@ -92,7 +92,7 @@ def test_other_values_are_refused(value):
 def test_a_cyclic_value_is_rejected():
     loop = []
     loop.append(loop)
-    with pytest.raises(TypeError, match="holds itself"):
+    with pytest.raises(TypeError, match="contains itself"):
         encode(loop)
 
 

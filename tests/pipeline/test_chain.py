@@ -57,9 +57,9 @@ def test_explain_describes_each_stage_of_a_chain():
     ("second", "rule"),
     [
         (BY_TOTAL.event_time("ts", bm.BoundedOutOfOrderness(0)), r"event_time\('ts'\) in a later stage"),
-        (BY_TOTAL.window(bm.Sessions(5)), "taking a row back may split a merged window"),
+        (BY_TOTAL.window(bm.Sessions(5)), "a retraction may split a merged window"),
         (BY_TOTAL.discarding(), "discarding over a stage that retracts"),
-        (BY_TOTAL.trigger(Always()), "say .discarding"),
+        (BY_TOTAL.trigger(Always()), "add .discarding"),
     ],
 )
 def test_incompatible_stages_are_rejected_when_composed(second, rule):
@@ -70,9 +70,9 @@ def test_incompatible_stages_are_rejected_when_composed(second, rule):
 @pytest.mark.parametrize(
     ("second", "rule"),
     [
-        (BY_TOTAL.window(bm.Sessions(5)), "taking a row back may split a merged window"),
+        (BY_TOTAL.window(bm.Sessions(5)), "a retraction may split a merged window"),
         (BY_TOTAL.discarding(), "discarding over a stage that retracts"),
-        (BY_TOTAL.trigger(Always()), "say .discarding"),
+        (BY_TOTAL.trigger(Always()), "add .discarding"),
     ],
 )
 def test_incompatible_stages_are_rejected_when_run_or_explained(second, rule):
@@ -162,7 +162,7 @@ def test_a_chain_of_stages_can_be_chained_as_one():
 
 def test_then_rejects_incompatible_stages():
     retracting = FIRST.trigger(bm.triggers.Always()).accumulating_and_retracting()
-    with pytest.raises(bm.PipelineError, match="taking a row back may split a merged window"):
+    with pytest.raises(bm.PipelineError, match="a retraction may split a merged window"):
         retracting.then(bm.Pipeline().window(bm.Sessions(5)).accumulate(n=Count()))
     with pytest.raises(bm.PipelineError, match="event_time"):
         FIRST.then(bm.Pipeline().accumulate(m=Sum("n"))).event_time("ts", bm.BoundedOutOfOrderness(0))

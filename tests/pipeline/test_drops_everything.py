@@ -38,9 +38,7 @@ ENDING = [
 @pytest.mark.parametrize("window", ENDING, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("first", [ALL, COUNTED, BOTH], ids=["global", "rows", "several"])
 def test_windows_that_end_over_panes_without_timestamp(first, window):
-    with pytest.raises(
-        PipelineError, match=r"their panes have no timestamp.*TimestampCombiner.LATEST\), or take them in bm"
-    ):
+    with pytest.raises(PipelineError, match=r"their panes have no timestamp.*TimestampCombiner.LATEST\), or use bm"):
         first.then(AGAIN.window(window))
     first.timestamp_combiner(bm.TimestampCombiner.LATEST).then(AGAIN.window(window))
 

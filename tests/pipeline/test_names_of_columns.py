@@ -76,7 +76,7 @@ def test_names_of_beamishs_own_are_refused_as_columns_keys_and_results():
     ],
 )
 def test_names_of_the_output_that_differ_in_case_only_are_refused(pipeline):
-    with pytest.raises(bm.PipelineError, match="Spark does not tell upper from lower case; choose another"):
+    with pytest.raises(bm.PipelineError, match="Spark ignores case; choose another"):
         pipeline.explain()
 
 

@@ -199,7 +199,7 @@ def test_a_picture_knows_its_moments():
     [
         (OptionError, lambda: timeline(SCORES, CLOCK, key="green"), ["key='green'", "no row and no pane"]),
         (OptionError, lambda: timeline(SCORES, CLOCK, key={"tem": "red"}), ["'tem'", "['team']"]),
-        (OptionError, lambda: timeline(SESSIONS, MERGING, key=1), ["nothing is keyed", "leave key= out"]),
+        (OptionError, lambda: timeline(SESSIONS, MERGING, key=1), ["the pipeline has no keys", "leave key= out"]),
         (
             OptionError,
             lambda: timeline(SCORES, TestStream().add([play(1, str(i), 1) for i in range(13)])),

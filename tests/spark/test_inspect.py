@@ -84,7 +84,7 @@ def test_the_checkpoint_of_a_stopped_merge_explains_why(spark, tmp_path):
     before = bm.inspect(spark, tmp_path / "checkpoint", batch=watermarks[-3].batch)
     assert "No window of key k='z<i>'" not in before.why(key="z<i>")
     assert "A pane would hold n=1, paid=None now." in before.why(key="z<i>")
-    with pytest.raises(bm.OptionError, match="the checkpoint remembers the batches 0 to"):
+    with pytest.raises(bm.OptionError, match="the checkpoint has batches 0 to"):
         bm.inspect(spark, tmp_path / "checkpoint", batch=99)
 
 

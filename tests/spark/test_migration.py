@@ -56,7 +56,7 @@ def test_source_metadata_moves_with_source_numbers(tmp_path):
 
 @pytest.mark.parametrize("folder", ["s3://bucket/checkpoint", "hdfs://host/checkpoint", ""])
 def test_a_remote_folder_is_rejected(folder):
-    with pytest.raises(bm.OptionError, match="must be a folder that this process sees"):
+    with pytest.raises(bm.OptionError, match="must be a folder on a file system of this process"):
         _local("checkpoint", folder)
 
 

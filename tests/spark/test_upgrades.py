@@ -94,7 +94,7 @@ def test_compatibility_is_reported_before_an_offset_is_written(spark, files, run
     last = max(int(name) for name in written if name.isdigit())
     assert [(team, count) for _, team, count, _ in panes] == [("red", 3)]
     assert all(number > last + 1 and sequence > 1 for number, *_, sequence in panes)
-    with pytest.raises(bm.OptionError, match="is there already"):
+    with pytest.raises(bm.OptionError, match="exists already"):
         bm.migrate(spark, checkpoint, again, waiting, shards=3)
     with pytest.raises(bm.StateError, match="migrate: the checkpoint was written with window"):
         bm.migrate(spark, checkpoint, tmp_path / "none", PIPELINE.window(bm.FixedWindows(20)))

@@ -302,7 +302,7 @@ def _options() -> Iterator[Row]:
             name,
             then=RETRACTING,
         )
-    yield refused(part, "from one window option to several named ones", NAMED, "state", "without a name")
+    yield refused(part, "from one window option to several named ones", NAMED, "state", "one unnamed windowing")
     yield refused(part, "from several named ones to one window option", PLAIN, "state", "'tens'", then=NAMED)
     both = PLAIN.window({"tens": bm.FixedWindows(10), "all": bm.FixedWindows(1000)})
     yield refused(part, "a removed windowing", NAMED, "state", "'all'", then=both)
@@ -404,7 +404,7 @@ def _errors() -> Iterator[Row]:
         3,
         ("a 0-10 n=2 s=3 ON_TIME",),
     )
-    what, over = "rows that are kept for on_error('drop')", "over panes that are retracted"
+    what, over = "rows stored for on_error('drop')", "over panes that are retracted"
     fails, drops = (RETRACTING.then(one) for one in (SECOND, SECOND.on_error("drop")))
     yield refused(part, f"`on_error`, from fail to drop, {over}", drops, what, "all", then=fails)
     yield refused(part, f"`on_error`, from drop to fail, {over}", fails, what, "none", then=drops)

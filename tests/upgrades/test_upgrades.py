@@ -131,7 +131,7 @@ def migrate_to_new(spark, checkpoint, pipeline):
         ((None, "folder", PLAIN), bm.OptionError, "must be a SparkSession"),
         ((Session(), "", PLAIN), bm.OptionError, "must be the folder of a checkpoint"),
         ((Session(), 3, PLAIN), bm.OptionError, "must be the folder of a checkpoint"),
-        ((Session(), "folder", "pipeline"), bm.PipelineError, "must be the pipeline that is to go on"),
+        ((Session(), "folder", "pipeline"), bm.PipelineError, "must be the pipeline that will continue"),
     ],
 )
 def test_arguments_are_checked_first(call, given, error, says):
@@ -140,14 +140,14 @@ def test_arguments_are_checked_first(call, given, error, says):
 
 
 def test_a_new_folder_that_is_there_and_a_session_without_a_driver_are_refused(tmp_path):
-    with pytest.raises(bm.OptionError, match="is there already"):
+    with pytest.raises(bm.OptionError, match="exists already"):
         bm.migrate(Session(), "folder", tmp_path, PLAIN)
-    with pytest.raises(bm.OptionError, match="not through Spark Connect"):
+    with pytest.raises(bm.OptionError, match="which Spark Connect does not give"):
         bm.migrate(Session(), "folder", tmp_path / "new", PLAIN)
 
 
 def test_a_location_is_a_uri(tmp_path):
-    with pytest.raises(bm.OptionError, match=r"location='/there'.: must be a URI"):
+    with pytest.raises(bm.OptionError, match=r"location='/there'.: must be the URI"):
         bm.migrate(ClassicSession(), tmp_path / "old", tmp_path / "new", PLAIN, location="/there")
 
 

@@ -150,7 +150,7 @@ def _key_types(left: Relation, changes: Relation) -> pa.Schema:
             schema = schema.set(schema.get_field_index(key), pa.field(key, mine))
         elif not pa.types.is_null(mine) and mine != field.type:
             raise ColumnError(
-                f"as_of_join(on={{{name!r}: {key!r}}}): {left.name}'s {name!r} is {mine}, {changes.name}'s {key!r} is "
-                f"{field.type}; they must be of one type: cast one of them"
+                f"as_of_join(on={{{name!r}: {key!r}}}): {left.name}'s {name!r} is {mine}, {changes.name}'s {key!r} is {field.type}; "
+                "they must have the same type: cast one of them"
             )
     return schema

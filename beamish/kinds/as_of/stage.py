@@ -88,7 +88,8 @@ class AsOfStage(Stage):
             )
         if self.options.tolerance is not None and self.table.only_updated:
             raise PipelineError(
-                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: the age of a version would be unknown, since equal changes begin none; leave one of them out"
+                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: the age of a version would be "
+                "unknown, since equal changes start no version; leave one of them out"
             )
         if left.is_changelog:
             raise PipelineError(

@@ -82,7 +82,7 @@ def check_deduplication(options: Deduplication, takes: Sequence[Relation]) -> No
         )
         fix = "leave it out, since a table holds each row once" if takes[0].is_signed else of_stage
         raise PipelineError(
-            f"{options.call} over rows that are retracted: a row and its retraction have the same id; {fix}"
+            f"{options.call} over rows that are retracted: a row and its retraction have the same id;  {fix}"
         )
     if not takes[0].has_timestamps:
         raise PipelineError(

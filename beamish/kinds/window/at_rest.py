@@ -331,18 +331,16 @@ def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
     known = {name: (bound, name) for name, bound in named}
     if not known:
         raise PipelineError(
-            "rows(): no accumulation keeps rows; Collect('column') keeps a column of each, CoGroup and the joins whole rows of inputs"
+            "rows(): no accumulation stores rows; Collect('column') stores one column, CoGroup and joins store whole rows"
         )
     if of is None and len(known) == 1:
         return next(iter(known.values()))
     if of not in known:
         raise PipelineError(
-            f"rows(of={of!r}): rows are kept of {list(known)}; name one: rows(of={next(iter(known))!r})"
+            f"rows(of={of!r}): rows are stored for {list(known)}; name one: rows(of={next(iter(known))!r})"
         )
     if sum(name == of for name, _ in named) > 1:
-        raise PipelineError(
-            f"rows(of={of!r}): an accumulation and an input are called so; call the accumulation otherwise"
-        )
+        raise PipelineError(f"rows(of={of!r}): an accumulation and an input have this name; rename the accumulation")
     return known[of]
 
 
@@ -357,9 +355,7 @@ def _rows_schema(plan: WindowPlan, of: str | None) -> pa.Schema:
     place = (NUMBER, pa.int64()) if plan.options.counts_rows else (TIME, TIMESTAMP)
     for key in plan.keys:
         if key in (place[0], ROW):
-            raise PipelineError(
-                f"rows(): {key!r} is a key column, and what rows() calls one of its own; rename it before"
-            )
+            raise PipelineError(f"rows(): the output has a column {key!r} of its own; rename the key column")
     return pa.schema([*plan.key_schema, place, (ROW, kept["" if "" in kept else name])])
 
 

@@ -35,20 +35,21 @@ def _check_not_inherited(takes: Sequence[Relation]) -> None:
         of = relation.window
         if of is not None and of.counts_rows:
             raise PipelineError(
-                f"a stage that keeps the windows {of!r}: they are over the numbers of the rows before, which panes do not have; give it "
-                "a window of its own, such as .window(bm.CountWindows(10)); one of time needs .timestamp_combiner(bm.TimestampCombiner.LATEST) before"
+                f"a stage without a window of its own over {of!r}: panes have no row numbers, so it cannot inherit count windows; "
+                "give it a window, such as .window(bm.CountWindows(10)); time windows need "
+                ".timestamp_combiner(bm.TimestampCombiner.LATEST) in the stage before"
             )
 
 
 def _check_lateness(options: WindowOptions) -> None:
     if options.counts_rows and options.allowed_lateness:
         raise PipelineError(
-            f"allowed_lateness({options.allowed_lateness!r}) of windows of rows: they end with a row, not at a time; say how many "
+            f"allowed_lateness({options.allowed_lateness!r}) of count windows: they end with a row, not at a time; give a number of "
             "rows: .allowed_lateness(rows=100)"
         )
     if options.late_rows and not options.counts_rows:
         raise PipelineError(
-            f"allowed_lateness(rows={options.late_rows}) of {options.window!r}: its windows end at a time; say a duration: "
+            f"allowed_lateness(rows={options.late_rows}) of {options.window!r}: its windows end at a time; give a duration: "
             ".allowed_lateness('1 hour')"
         )
 
@@ -58,17 +59,17 @@ def _check_counted(options: WindowOptions, takes: Sequence[Relation]) -> None:
     assert window is not None and numbering is not None  # noqa: PT018, S101 - it is of rows
     if any(relation.retracts for relation in takes):
         raise PipelineError(
-            f"window({window!r}) over rows that are taken back: a row that goes would give all after it other numbers; let the stage "
-            "before be accumulating() or discarding(), or use windows of time"
+            f"window({window!r}) over rows that are retracted: a retraction would renumber all rows after it; make the stage before "
+            "accumulating() or discarding(), or use time windows"
         )
     if takes[0].name is not None and numbering.columns:
         raise PipelineError(
-            f"window({window!r}) of a merge: whose column is {numbering.columns[0]!r}? Its inputs count together, as they come; leave it "
-            "out, or number the rows before"
+            f"window({window!r}) of a merge: ambiguous column {numbering.columns[0]!r}: rows of all inputs are numbered together, "
+            "on arrival; leave it out, or number the rows before the merge"
         )
     if window.merging and not takes[0].keys:
         raise PipelineError(
-            f"window({window!r}) without keys: rows of other keys end a session, and there are none; say .key_by(...)"
+            f"window({window!r}) without keys: a session ends with rows of other keys, and there are none; add .key_by(...)"
         )
     _check_needs_time(options, takes, has=not any(has_no_event_time(relation.event_time) for relation in takes))
 
@@ -86,7 +87,8 @@ def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has:
     for is_said, what in needs:
         if is_said and not has:
             raise PipelineError(
-                f"{what} needs the rows' event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds')), or leave it out"
+                f"{what} needs the rows' event time: add .event_time(column, bm.BoundedOutOfOrderness('30 seconds')), or leave it "
+                "out"
             )
         if is_said and any(relation.is_panes and not relation.has_timestamps for relation in takes):
             raise PipelineError(
@@ -106,11 +108,11 @@ def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
         never_ends = all(one.is_all_of_time for one in of.windowings.values() or (of,))
         if options.where is not None and not (of.counts_rows or never_ends):
             continue  # the condition may take the panes of the windowings whose windows end
-        why = "windows of rows end at no time" if of.counts_rows else "all of time does not end"
+        why = "count windows end at no time" if of.counts_rows else "the global window does not end"
         raise PipelineError(
-            f"window({options.window!r}) over the panes of {of!r}: {why}, so their panes have no timestamp, and all of them would be "
-            f"dropped; give the stage{f' {relation.name!r}' if relation.name else ' before'} "
-            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or take them in bm.GlobalWindow()"
+            f"window({options.window!r}) over the panes of {of!r}: {why}, so their panes have no timestamp, and all of them would "
+            f"be dropped; give the stage{f' {relation.name!r}' if relation.name else ' before'} "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or use bm.GlobalWindow()"
         )
 
 
@@ -120,8 +122,8 @@ def _check_sampled(window: WindowOption, takes: Sequence[Relation]) -> None:
         of = relation.window
         if of is not None and relation.at_window_ends and _miss_all(window, of):
             raise PipelineError(
-                f"window({window!r}) over the panes of {of!r}: a pane is at the last microsecond of its window, and none of these is in "
-                "a window; give another offset, or a period that is not above the size"
+                f"window({window!r}) over the panes of {of!r}: a pane's timestamp is the last microsecond of its window, and none "
+                "of these is in a window; choose another offset, or a period not above the size"
             )
 
 
@@ -140,29 +142,29 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
     until = suppress.until
     if options.counts_rows:
         raise PipelineError(
-            f"suppress({until!r}) of {options.window!r}: a window of rows closes with a row, not at a time; without early and late "
+            f"suppress({until!r}) of {options.window!r}: a count window closes with a row, not at a time; without early and late "
             "panes it has one pane, the final one"
         )
     if options.retention is not None:
         raise PipelineError(
-            f"suppress({until!r}) of a stage with {options.retention.call}: a window that falls out does not close at a time; leave the "
-            "suppress out, or retain(), and limit what is held by buffer=bm.Buffer(max_records=..., when_full=bm.SPILL)"
+            f"suppress({until!r}) of a stage with {options.retention.call}: an evicted window does not close at a time; remove the "
+            "suppress, or replace retain() by a limit on the buffer: buffer=bm.Buffer(max_records=..., when_full=bm.SPILL)"
         )
     if options.forget_after is not None:
         raise PipelineError(
-            f"suppress({until!r}) of a stage with forget_after({str(options.forget_after)!r}): a key that comes again would replace what is "
-            "held of its forgotten window; leave the suppress out: without early panes, such as by .trigger(Never()).discarding(), each key "
-            "has one pane, the final one"
+            f"suppress({until!r}) of a stage with forget_after({str(options.forget_after)!r}): a returning key would replace the "
+            "buffered pane of its expired window; remove the suppress: without early panes, as under "
+            ".trigger(Never()).discarding(), each key has one pane, the final one"
         )
     if isinstance(until, UntilWindowCloses) and until.grace is not None:
         raise PipelineError(
-            f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: say "
+            f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: use "
             f".allowed_lateness({until.grace!r}) and leave grace out"
         )
     if isinstance(until, UntilTimeLimit) and until.holds and not until.by_clock and _lacks_timestamps(options):
         raise PipelineError(
-            f"suppress({until!r}) over windows that are all of time: their panes have no timestamp to wait from; say "
-            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or clock='processing'"
+            f"suppress({until!r}) over global windows: their panes have no timestamp to wait from; add "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or use clock='processing'"
         )
     if options.discards and suppress.holds:
         for name, accumulation in options.accumulations.items():
@@ -177,8 +179,8 @@ def check_closes(options: WindowOptions, suppress: Suppress) -> None:
     """Check that buffered updates are emitted on an unbounded stream (PipelineError: global windows never close)."""
     if isinstance(suppress.until, UntilWindowCloses) and options.never_ends:
         raise PipelineError(
-            f"suppress({suppress.until!r}) over {options.window!r}: all of time never closes on a stream, so nothing would come "
-            "out; say bm.UntilTimeLimit('1 minute', clock='processing'), or use windows that end"
+            f"suppress({suppress.until!r}) over {options.window!r}: the global window never closes on a stream, so nothing would be "
+            "emitted; use bm.UntilTimeLimit('1 minute', clock='processing'), or windows that end"
         )
 
 
@@ -190,17 +192,16 @@ def check_in_time(options: WindowOptions, relation: Relation) -> None:
     """
     if relation.is_changelog:
         raise PipelineError(
-            "then(...) after changes(): its rows set and delete what a table holds, and what they replace is not known, so no "
-            "sum over them would be right; bm.Pipeline().window(bm.GlobalWindow()).accumulate(...=Last(...)) makes a table "
-            "that retracts"
+            "then(...) after changes(): its rows are upserts and deletes, and the rows they replace are unknown, so no sum over "
+            "them would be right; use bm.Pipeline().window(bm.GlobalWindow()).accumulate(...=Last(...)), a table that retracts"
         )
     lateness = options.allowed_lateness.us
     if relation.behind_us > lateness and options.window is not None and not options.never_ends:
         least = Duration(relation.behind_us)
         raise PipelineError(
-            f"a stage with allowed_lateness({options.allowed_lateness!r}): what a suppress holds, or a window gives when it expires, comes "
-            f"when the watermark is {least} past its time, so all of it would be too late; say .allowed_lateness({least!r}) or more in "
-            "this stage"
+            f"a stage with allowed_lateness({options.allowed_lateness!r}): panes of a suppress, or of an expiring window, are "
+            f"emitted when the watermark is {least} past their time, so all would be too late; use .allowed_lateness({least!r}) or "
+            "more in this stage"
         )
 
 

@@ -11,7 +11,7 @@ import attrs
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.at_rest import Compared
 from beamish.contract.stored import Store
-from beamish.errors import BeamishError, StateError
+from beamish.errors import BeamishError, StateError, in_docs
 from beamish.kernels.identity import same_identity
 from beamish.kernels.spec import read_spec, shown_spec
 from beamish.kernels.type_names import same_or_wider
@@ -23,7 +23,7 @@ from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.tables.segments import SegmentStore
 from beamish.windows.option import WindowOption
 
-_TABLE = "(docs/upgrading.md has a table of what may change)"
+_TABLE = f"({in_docs('Upgrading', 'What may change')})"
 REFUSED = f"keep the old one, or start from a new checkpoint {_TABLE}"
 REMOVED = f"keep the old one, or migrate the checkpoint without it (bm.migrate), which drops its values {_TABLE}"
 NEVER_HAD = (
@@ -118,7 +118,7 @@ def _parts(spec: Spec, plan: WindowPlan) -> Iterator[tuple[str, _Part]]:
     for name, accumulation in options.get("accumulations", ()):
         yield f"accumulation {name}", _Part(accumulation, Accumulation, spec["reads"][name])
     if spec["keeps_rows"]:
-        yield "rows that are kept for on_error('drop')", _Part("all")
+        yield "rows stored for on_error('drop')", _Part("all")
 
 
 def _lasting_conditions(options: Mapping[str, Any], plan: WindowPlan) -> dict[str, Any]:

@@ -37,17 +37,16 @@ def check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
     call = f"forget_after({str(options.forget_after)!r})"
     if options.counts_rows:
         raise PipelineError(
-            f"{call} in {options.window!r}: windows of rows end by rows; say after how long without rows a key begins anew by "
-            "bm.CountWindows(..., idle='1 day')"
+            f"{call} in {options.window!r}: count windows end by rows; to expire idle keys use bm.CountWindows(..., idle='1 day')"
         )
     if not options.never_ends:
         raise PipelineError(
-            f"{call} in {options.window!r}: these windows end by themselves, and then nothing of a key is left; leave it out"
+            f"{call} in {options.window!r}: these windows end by themselves, and the state of their keys with them; leave it out"
         )
     if not all(relation.has_timestamps for relation in takes):
         raise PipelineError(
-            f"{call} of panes without timestamp: when had a key its last row? Give the stage before a timestamp_combiner, such as "
-            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+            f"{call} of panes without timestamp: the time of a key's last row is unknown; give the stage before a "
+            "timestamp_combiner, such as .timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
         )
 
 

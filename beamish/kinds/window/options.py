@@ -40,10 +40,10 @@ class Retention:
     def __attrs_post_init__(self) -> None:
         said = attrs.asdict(self)
         if not any(value is not None for value in said.values()):
-            raise OptionError("retain(): how much may a key keep? Say .retain(windows=100), rows=... or bytes=...")
+            raise OptionError("retain(): how much may a key store? Give windows, rows or bytes: .retain(windows=100)")
         for name, value in said.items():
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise OptionError(f"retain({name}={value!r}): must be a whole number, at least 1")
+                raise OptionError(f"retain({name}={value!r}): must be a whole number of at least 1")
 
     @property
     def call(self) -> str:

@@ -158,10 +158,11 @@ def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
     far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
     if len(far):
         raised = (
-            f"window({plan.window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0"
+            f"window({plan.window!r}): a row has the number {shown(far[0].as_py())}; numbers must be within 2^62 of 0"
         )
         error = NumericOverflowError(
-            f"{raised}, since windows reach beyond them; bring smaller ones, such as the offset less a base, or add .on_error('drop')"
+            f"{raised}, so that the bounds of their windows fit; use smaller ones, such as the offset minus a base, or add "
+            ".on_error('drop')"
         )
         error.raised = raised
         raise error

@@ -60,25 +60,26 @@ def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
         where = f"accumulate({name}={join!r})"
         if any(relation.retracts for relation in takes):
             raise PipelineError(
-                f"{where} over rows that are taken back: a pair that came once cannot be taken back; leave once=True out, or let the "
-                "stage before be accumulating() or discarding()"
+                f"{where} over rows that are retracted: a pair is emitted once and cannot be retracted; leave once=True out, or "
+                "make the stage before accumulating() or discarding()"
             )
         if options.mode not in (None, AccumulationMode.DISCARDING):
             raise PipelineError(
-                f"{where} with {options.mode}: its panes hold what came since the last one, so say .discarding(); or leave once=True out"
+                f"{where} with {options.mode}: its panes hold only new pairs; use .discarding(), or leave once=True out"
             )
         if window is None or window.windowings or not window.may_overlap:
             continue
-        own = f"; if each row is in one, say overlaps = False in {type(window).__name__}"
+        own = f"; if each row is in one window, set overlaps = False in {type(window).__name__}"
         own = own if type(window).__module__.partition(".")[0] != "beamish" else ""
         if window.merging:
             raise PipelineError(
-                f"{where} in {window!r}: a row may be in several windows that become one, in which it would meet others twice{own}"
+                f"{where} in {window!r}: a row may be in several windows that merge, and then be joined twice; leave once=True "
+                f"out{own}"
             )
         if join.keeps_left or join.keeps_right:
             raise PipelineError(
-                f"{where} in {window!r}: a row may be in several windows, of which none knows whether it met another in the others; "
-                f"use InnerJoin, or windows that do not overlap{own}"
+                f"{where} in {window!r}: a row may be in several windows, and none knows whether it had a match in another; use "
+                f"InnerJoin, or windows that do not overlap{own}"
             )
 
 
@@ -86,8 +87,8 @@ def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> N
     """Check that nothing holds the panes of a join that gives each pair once (PipelineError: a suppress does)."""
     for name, join in joins_once(options.accumulations):
         raise PipelineError(
-            f"suppress({suppress.until!r}) over accumulate({name}={join!r}): each pair comes once, so there is nothing to hold back; leave "
-            "the suppress or once=True out"
+            f"suppress({suppress.until!r}) over accumulate({name}={join!r}): each pair is emitted once, so there is nothing to "
+            "suppress; remove the suppress or once=True"
         )
 
 

@@ -108,6 +108,6 @@ def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAcc
         type_ = bound.accumulation.value_type(bound.types)
         if bound.name in options.trigger.asked_values and not is_number(type_):
             raise ColumnError(
-                f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; look "
-                "at another accumulation, such as Count()"
+                f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; use "
+                "another accumulation, such as Count()"
             )

@@ -49,7 +49,8 @@ def check_retention(options: WindowOptions) -> None:
     retention = options.retention
     if retention is not None and options.never_ends:
         raise PipelineError(
-            f"{retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
+            f"{retention.call} in {options.window!r}: a key has one global window, which is never evicted; leave it out, or use "
+            "windows that end"
         )
 
 

@@ -56,12 +56,10 @@ def check_numbering(window: WindowOption | None, numbering: Numbering, schema: p
         type_ = find_column(schema, f"window({window!r})", name).type
         if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
             raise ColumnError(
-                f"window({window!r}): column {name!r} is {type_}, and rows are numbered by whole numbers; cast it to bigint"
+                f"window({window!r}): column {name!r} is {type_}; row numbers must be whole numbers: cast it to bigint"
             )
         if not is_orderable(plain_type(type_)):
-            raise ColumnError(
-                f"window({window!r}): column {name!r} is {type_}, which has no order; order rows by another"
-            )
+            raise ColumnError(f"window({window!r}): column {name!r} is {type_}, which has no order; use another column")
 
 
 class RowProgress(Progress):

@@ -192,7 +192,7 @@ class WindowStage(Stage):
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         with_windows = [store for store in notes if store.get(INDEX) is not None]
         if not with_windows:
-            raise StateError("it has no windows of such a stage")
+            raise StateError("it has no state of a window stage")
         return noted_takes(with_windows, takes)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
@@ -261,10 +261,10 @@ def _check_fires(options: WindowOptions) -> None:
     """Check that something is emitted before the end of time."""
     if options.never_ends and not options.trigger.can_fire_before_end() and options.forget_after is None:
         raise PipelineError(
-            f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
-            "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
-            "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
-            "without rows, or use windows that end"
+            f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so nothing "
+            "would be emitted; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
+            "AfterWatermark(early=AfterProcessingTime('1 minute')), add .forget_after('30 days'), which expires idle keys, or use "
+            "windows that end"
         )
 
 
@@ -282,13 +282,13 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
     for relation in takes:
         if relation.window is None or first is None:
             raise PipelineError(
-                f"merge: no window: {relation.name or takes[0].name} brings rows that are in none; give the merge a window of "
-                "its own, such as .window(bm.FixedWindows('1 minute')): each pane then falls where its timestamp does"
+                f"merge: no window: rows of {relation.name or takes[0].name} are in none; give the merge a window, such as "
+                ".window(bm.FixedWindows('1 minute')): each pane is then assigned by its timestamp"
             )
         if identity(relation.window) != identity(first):
             raise PipelineError(
-                f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {relation.window!r}, so their panes never "
-                "share a window; give both the same, or the merge a window of its own"
+                f"merge: {takes[0].name} has {first!r}, {relation.name} has {relation.window!r}, so their panes never share a "
+                "window; give both the same, or the merge a window of its own"
             )
     assert first is not None  # noqa: S101 - a stage takes something
     return first
@@ -299,42 +299,44 @@ def _check_options(options: WindowOptions) -> None:
     once = options.deduplication
     if options.window is None and once is not None and once.within is not None and not options.accumulations:
         raise PipelineError(
-            f"{once.call} without windows gives rows as they came, each once, and takes no where(), trigger or lateness; filter the "
-            "DataFrame before, say the rest in a stage after: .then(bm.Pipeline()...), or give it windows"
+            f"{once.call} without windows forwards each row once, so it takes no where(), trigger or lateness; filter the "
+            "DataFrame, declare the rest in the next stage: .then(bm.Pipeline()...), or add a window"
         )
     if options.window is None:
-        raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
+        raise PipelineError(
+            "no window: add .window(bm.FixedWindows('1 minute')), or .window(bm.GlobalWindow()) for one per key"
+        )
     if not options.accumulations:
-        raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
+        raise PipelineError("nothing to accumulate: add .accumulate(count=Count())")
     if options.mode is None and not (options.trigger == Default() and not options.lateness):
         trigger = "the default trigger" if options.trigger == Default() else f"trigger {options.trigger!r}"
         raise PipelineError(
-            f"{trigger} with allowed lateness {options.lateness_in_words or '0'!r} may give a window several "
-            "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
+            f"{trigger} with allowed lateness {options.lateness_in_words or '0'!r} may emit several panes per window, so the mode "
+            "must be declared: add .discarding(), .accumulating() or .accumulating_and_retracting()"
         )
     for name in options.trigger.asked_values:
         if name not in options.accumulations:
             raise PipelineError(
-                f"trigger {options.trigger!r} looks at the value of {name!r}, and there is no such accumulation; there are "
+                f"trigger {options.trigger!r} reads the value of {name!r}, but there is no such accumulation; the accumulations are "
                 f"{list(options.accumulations)}"
             )
     if options.only_updated and options.discards:
         raise PipelineError(
-            "only_updated_panes with discarding: a discarding pane holds only what is new, so equal panes do not "
-            "mean that nothing changed; use accumulating() or accumulating_and_retracting()"
+            "only_updated_panes with discarding: its panes are increments, so equal panes do not mean that nothing changed; use "
+            "accumulating() or accumulating_and_retracting()"
         )
     if options.retract_merged is not None and not options.retracts:
         raise PipelineError(f"retract_merged({options.retract_merged!r}) needs accumulating_and_retracting()")
     if options.retract_merged is not None and not options.window.merging:
         raise PipelineError(
-            f"retract_merged({options.retract_merged!r}) with {options.window!r}: only windows that merge, such as "
-            "bm.Sessions, vanish into others; leave it out"
+            f"retract_merged({options.retract_merged!r}) with {options.window!r}: only merging windows, such as bm.Sessions, "
+            "retract merged panes; leave it out"
         )
     if options.trigger.may_lose_rows(options.lateness) and not options.allow_data_loss:
         raise PipelineError(
-            f"trigger {options.trigger!r} may finish while rows can still come (allowed lateness "
-            f"{options.lateness_in_words or '0'!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "
-            "a late trigger, or say .trigger(..., allow_data_loss=True)"
+            f"trigger {options.trigger!r} may finish while rows can still arrive (allowed lateness "
+            f"{options.lateness_in_words or '0'!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark a "
+            "late trigger, or set .trigger(..., allow_data_loss=True)"
         )
 
 
@@ -356,9 +358,7 @@ def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
     if name.lower() in taken:
-        raise PipelineError(
-            f"{where}column {name!r}: {taken[name.lower()]}, and Spark does not tell upper from lower case; choose another"
-        )
+        raise PipelineError(f"{where}column {name!r}: {taken[name.lower()]}, and Spark ignores case; choose another")
     if is_reserved(name):
         raise PipelineError(f"{where}column {name!r}: names that begin with {PREFIX!r} are reserved; choose another")
 
@@ -370,12 +370,13 @@ def _check_windowings(options: WindowOptions) -> None:
     if by_rows and len(by_rows) < len(each):
         of_time = next(name for name in each if name not in by_rows)
         raise PipelineError(
-            f"window({options.window!r}): {by_rows[0]!r} is of rows, {of_time!r} of time; give each a pipeline of its own"
+            f"window({options.window!r}): {by_rows[0]!r} are count windows, {of_time!r} time windows; give each a pipeline of its "
+            "own"
         )
     if any(isinstance(window, Within) for window in each.values()):
         raise PipelineError(
-            f"window({options.window!r}): bm.Within says which rows of a join meet, and is not one of several windowings; give it a "
-            "merge of its own"
+            f"window({options.window!r}): bm.Within defines the interval of a join, and cannot be one of several windowings; give "
+            "it a merge of its own"
         )
 
 
@@ -386,13 +387,13 @@ def _check_windowings_apart(takes: Sequence[Relation]) -> None:
         return
     if any(WINDOWING not in relation.keys for relation in takes):
         raise PipelineError(
-            f"a stage that keeps the windows of several windowings must tell them apart: key_by({WINDOWING!r}, ...), or "
-            "give it a window of its own"
+            f"a stage without a window of its own over several windowings must be keyed by their name: key_by({WINDOWING!r}, ...); "
+            "or give it a window"
         )
     if any(option.is_all_of_time for option in window.windowings.values()):
         raise PipelineError(
-            f"a stage that keeps the windows of {window!r}: one is all of time, which the others are not; give "
-            "the stage a window of its own"
+            f"a stage without a window of its own over {window!r}: it cannot inherit global windows and others together; give it a "
+            "window"
         )
 
 
@@ -403,15 +404,13 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
     of_source = retracting[0].is_signed
     what = "a changelog" if of_source else "a stage that retracts"
     if options.window is not None and options.window.merging:
-        fix = "" if of_source else ", or let the stage before be accumulating() or discarding()"
+        fix = "" if of_source else ", or make the stage before accumulating() or discarding()"
         raise PipelineError(
-            f"window({options.window!r}) over {what}: taking a row back may split a merged window; use a window that does not "
-            f"merge{fix}"
+            f"window({options.window!r}) over {what}: a retraction may split a merged window; use windows that do not merge{fix}"
         )
     if options.discards:
         raise PipelineError(
-            f"discarding over {what}: what is removed is of an earlier pane; use accumulating() or "
-            "accumulating_and_retracting()"
+            f"discarding over {what}: the removed rows are in an earlier pane; use accumulating() or accumulating_and_retracting()"
         )
 
 
@@ -423,23 +422,24 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
     names = [relation.name for relation in takes if relation.name is not None]
     if within.of not in names:
         have = (
-            f"the merge has {', '.join(names)}" if names else "this pipeline has one input; say it of a bm.merge(...)"
+            f"the merge has {', '.join(names)}" if names else "this pipeline has one input; use it in a bm.merge(...)"
         )
         raise PipelineError(f"window({within!r}): there is no input {within.of!r}; {have}")
     for name, join in options.accumulations.items():
         if not join.explodes or within.of not in join.names_of_inputs:
             raise PipelineError(
-                f"accumulate({name}={join!r}) in {within!r}: it says which rows of {within.of} meet those of another input; "
-                f"accumulate a join of {within.of}, such as InnerJoin({within.of!r}, {next(one for one in names if one != within.of)!r})"
+                f"accumulate({name}={join!r}) in {within!r}: it defines which rows of {within.of} match those of another input; "
+                f"accumulate a join of {within.of}, such as InnerJoin({within.of!r}, "
+                f"{next(one for one in names if one != within.of)!r})"
             )
         left, _ = join.names_of_inputs
         if getattr(join, "keeps_left" if left == within.of else "keeps_right"):
             (other,) = (one for one in join.names_of_inputs if one != within.of)
             same = Within(within.after, of=other, after=within.before)
             raise PipelineError(
-                f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} is in two windows, of which neither knows whether it met "
-                f"a row in the other, so only rows of {other} can be kept; the same rows meet in window({same!r}), where those of "
-                f"{within.of} can"
+                f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} is in two windows, and neither knows whether it "
+                f"had a match in the other, so only unmatched rows of {other} can be emitted; window({same!r}) matches the same "
+                f"rows and can emit those of {within.of}"
             )
 
 
@@ -448,8 +448,8 @@ def _check_ids_go(options: WindowOptions) -> None:
     once = options.deduplication
     if once is not None and once.within is None and options.forget_after is None and options.never_ends:
         raise PipelineError(
-            f"{once.call} in {options.window!r}: all of time is one window, so each id would be kept for ever; say "
-            f"within='1 day', or .forget_after('30 days'), or use windows that end"
+            f"{once.call} in {options.window!r}: the global window never expires, so each id would be stored for ever; add "
+            "within='1 day' or .forget_after('30 days'), or use windows that end"
         )
 
 
@@ -458,18 +458,18 @@ def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions,
     if not accumulation.names_of_inputs:
         if names and accumulation.inputs != ():
             raise PipelineError(
-                f"{where}: a merge has columns of {', '.join(names)}; say whose: {OfInput(accumulation, names[0])!r}"
+                f"{where}: the merge has inputs {', '.join(names)}; name the input: {OfInput(accumulation, names[0])!r}"
             )
         return
     if not names:
         raise PipelineError(
-            f"{where}: this pipeline has one input without a name; inputs are named by bm.merge(orders=..., clicks=...)"
+            f"{where}: this pipeline has one unnamed input; bm.merge(orders=..., clicks=...) names inputs"
         )
     for of in accumulation.names_of_inputs:
         if of not in names:
             raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
     if accumulation.explodes and len(options.accumulations) > 1:
         raise PipelineError(
-            f"{where}: a join gives one row per pair, so it must be the only accumulation; use CoGroup beside others, "
-            "or a second pipeline"
+            f"{where}: a join emits one row per pair, so it must be the only accumulation; use CoGroup with others, or a second "
+            "pipeline"
         )

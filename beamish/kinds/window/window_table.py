@@ -243,7 +243,8 @@ class WindowTable(WorkingTable):
             return pa.array([None if cell is None else encode(cell) for cell in column.tolist()], pa.binary())
         except TypeError as error:
             raise UserFunctionError(
-                f"a trigger of your own: its state is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+                f"a custom trigger: its state is or contains {error}, which cannot be stored in the checkpoint; build it of "
+                f"{ALLOWED}"
             ) from error
 
     def cut(self, at: Ints, first: Ints) -> Iterator[pa.Table]:

@@ -190,9 +190,8 @@ def _checked_names(names: Collection[str], store: Store) -> list[str]:
     if not stored:
         if store.get(INDEX) is not None:
             raise StateError(
-                "the checkpoint has one windowing without a name, the pipeline has "
-                f"{', '.join(map(repr, names))}: its windows would be lost; keep the plain .window(...), or "
-                "start from a new checkpoint"
+                f"the checkpoint has one unnamed windowing, the pipeline has {', '.join(map(repr, names))}: its windows would be "
+                "lost; keep the plain .window(...), or start from a new checkpoint"
             )
         check_new(store, WINDOWINGS)
     gone = [name for name in stored if name not in names]

@@ -120,7 +120,7 @@ def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
         for number, row in sorted(offsets.items())
     ]
     if not any(batch.committed for batch in batches):
-        raise _no_checkpoint(checkpoint, "no batch of it is done yet")
+        raise _no_checkpoint(checkpoint, "it has no committed batch")
     return batches
 
 
@@ -167,7 +167,7 @@ def batch_meant(batches: Sequence[Batch], batch: int | None) -> Batch:
         return done[max(done)]
     if isinstance(batch, bool) or batch not in done:
         raise OptionError(
-            f"inspect(batch={batch!r}): the checkpoint remembers the batches {min(done)} to {max(done)}; name one, or leave it out"
+            f"inspect(batch={batch!r}): the checkpoint has batches {min(done)} to {max(done)}; name one, or leave it out"
         )
     return done[batch]
 
@@ -187,7 +187,7 @@ def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow |
     """
     stages = [_stage(spark, checkpoint, batch, operator, flow) for operator in operators(spark, checkpoint)]
     if not stages:
-        raise _no_checkpoint(checkpoint, "it is of no pipeline of beamish's")
+        raise _no_checkpoint(checkpoint, "it was not written by a beamish pipeline")
     return sorted(stages, key=lambda stage: (stage.facts.about.number, -stage.operator))
 
 

@@ -319,7 +319,8 @@ def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) 
     lines = _lines(flow)
     if len(sources) != lines.count(False):
         raise StateError(
-            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so the position of the clock's source is unknown; keep what needs the clock as it was"
+            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so the position of the "
+            "heartbeat source is unknown; change nothing that needs the clock"
         )
     return _Ticks(before, now, lines.index(True), lines)
 

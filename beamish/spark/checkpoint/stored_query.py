@@ -152,7 +152,7 @@ def next_run(
     if df is not None or inputs:
         named = name_inputs(flow, df, inputs)
         if not named.streaming:
-            raise PipelineError("check_upgrade(...): needs the streams that apply() will take (readStream)")
+            raise PipelineError("check_upgrade(...): needs the streams that apply() will get (readStream)")
         count, bind = shard_count(spark, shards), named.bind
     else:
         count = had if shards is None and had is not None else shard_count(spark, shards)

@@ -147,7 +147,7 @@ def _are_streaming(frames: Mapping[str | None, Given]) -> bool:
         still = ", ".join(str(name) for name in frames if name not in streaming)
         raise PipelineError(
             f"apply: {', '.join(streaming)} streams, {still} does not; merge streams with streams (readStream) or batches with "
-            "batches (read); for a table that does not change join before or after"
+            "batches (read); join a static table before or after"
         )
     return bool(streaming)
 

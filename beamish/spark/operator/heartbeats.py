@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from beamish.errors import in_docs
 from beamish.spark.runtime.workers import Acknowledged
 
 try:
@@ -43,6 +44,7 @@ _LEAD_US = 60_000_000
 """How far a heartbeat may exceed the elapsed uptime, in microseconds; at most by that time again."""
 _BELIEVED_US = 600_000_000
 """How long the machine's clock must stay further ahead to be trusted, in microseconds."""
+_DOCS = in_docs("Time and watermarks", "Spark's watermark and clock")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -122,7 +124,7 @@ class Heartbeat:
             words = f"at most twice as fast as time passes, and with the clock when it has been ahead for {_span(_BELIEVED_US)}"
         return (
             f"the clock of this machine is at {_shown(now.wall_us)}, {_span(abs(off_us))} {'ahead of' if off_us > 0 else 'behind'} "
-            f"the query's, {_shown(expected_us)}: heartbeats continue {words} (docs/rules/time.md#machine-clock)"
+            f"the query's, {_shown(expected_us)}: heartbeats continue {words} ({_DOCS})"
         )
 
 

@@ -87,8 +87,8 @@ def _note_of(stored: bytes) -> ShardNote:
     unknown = sorted(said.keys() - attrs.fields_dict(ShardNote).keys())
     if unknown:
         raise StateError(
-            f"the checkpoint's shards note {unknown[0]!r}, which this version of beamish does not know: use the version that wrote it, or a "
-            "later one"
+            f"the checkpoint's shards have metadata {unknown[0]!r}, which this version of beamish does not know: use the version "
+            "that wrote it, or a later one"
         )
     return ShardNote(**said)
 

@@ -37,7 +37,7 @@ def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> D
 def observe(panes: DataFrame, name: Any) -> DataFrame:
     """The panes, observed (see ``bm.observe``)."""
     if not isinstance(name, str) or not name:
-        raise OptionError(f"observe(panes, name={name!r}): must be a text that is not empty, such as 'beamish'")
+        raise OptionError(f"observe(panes, name={name!r}): must be a nonempty string, such as 'beamish'")
     rebuild: Any = getattr(panes, _REBUILD, None)
     if rebuild is not None:
         return rebuild(name)  # type: ignore[no-any-return]

@@ -40,8 +40,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from beamish.errors import SparkSetupError
+from beamish.errors import SparkSetupError, in_docs
 
+_DOCS = in_docs("Deployment", "On a cluster")
 _MANY = 5_000
 """Number of objects whose collection costs some 2 ms."""
 _TIMES = 4
@@ -201,7 +202,7 @@ def what_is_wrong(told: dict[str, Any], *, connect: bool) -> str:
     if connect and told["added"]:
         return (
             f"{of_workers}, which has beamish by spark.addArtifacts only, and streaming queries of Spark Connect do not see artifacts; install "
-            "beamish on the server, or start the server with PYTHONPATH=beamish.zip (docs/deployment.md)"
+            f"beamish on the server, or start the server with PYTHONPATH=beamish.zip ({_DOCS})"
         )
     return ""
 
@@ -222,5 +223,5 @@ def _fix() -> str:
     return (
         "before the session starts, set\n"
         f'    os.environ["PYSPARK_PYTHON"] = "{sys.executable}"\n'
-        "or start with PYSPARK_PYTHON set to it; on a cluster every executor needs such a Python (docs/deployment.md)"
+        f"or start with PYSPARK_PYTHON set to it; on a cluster every executor needs such a Python ({_DOCS})"
     )

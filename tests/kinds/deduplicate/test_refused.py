@@ -151,7 +151,7 @@ def test_a_checkpoint_with_another_deduplication_is_rejected():
     refused(
         bm.StateError,
         lambda: opened(rows, store),
-        ["is of a stage with windows", "now has a stage of deduplication without windows", "would be lost"],
+        ["has a stage with windows", "now has a stage of deduplication without windows", "would be lost"],
     )
     store = DictStore()
     opened(windows.deduplicate("a", within=9), store).step([None], None, [])

@@ -121,7 +121,7 @@ def test_a_full_buffer_stops_the_query_and_a_larger_one_continues_from_the_check
     rows.add(row("a", 1, at(1)))
     assert panes_of(pipeline(1), rows) == []
     rows.add(row("b", 2, at(2)), row("c", 3, at(3)))
-    with pytest.raises(Exception, match="shard 0 would hold 3 updates of 51 bytes, allowed are 1 updates"):
+    with pytest.raises(Exception, match="shard 0 would hold 3 updates of 51 bytes, the limit is 1 updates"):
         panes_of(pipeline(1), rows)
     rows.add(row("d", 4, at(20)))
     rows.add(row("d", 4, at(20)))

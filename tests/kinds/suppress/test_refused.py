@@ -19,7 +19,7 @@ REFUSED = [
             .accumulate(n=InnerJoin("a", "b", once=True))
             .suppress(bm.UntilWindowCloses())
         ),
-        ["suppress(UntilWindowCloses(", "each pair comes once", "leave the suppress or once=True out"],
+        ["suppress(UntilWindowCloses(", "each pair is emitted once", "remove the suppress or once=True"],
     ),
     (
         "versions held until windows close",

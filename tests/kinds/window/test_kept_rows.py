@@ -61,7 +61,7 @@ def test_rows_of_windows_of_rows_have_their_numbers():
     script = TestStream().add([{"k": "a", "v": v} for v in "pqrst"])
     assert shown(pipeline.state(script).rows()) == [("a", 1, "q"), ("a", 2, "r"), ("a", 3, "s"), ("a", 4, "t")]
     assert shown(pipeline.state(script).rows(2, 4)) == [("a", 2, "r"), ("a", 3, "s")]
-    with pytest.raises(bm.OptionError, match="number of a row"):
+    with pytest.raises(bm.OptionError, match="bounded by row numbers"):
         pipeline.state(script).rows("x")
 
 
@@ -83,7 +83,7 @@ def test_rows_of_an_input_are_whole_but_for_the_key(accumulation):
     state = merged(accumulation).state(MERGED)
     assert shown(state.rows(of="orders")) == [("a", 1, 1, 5, "x"), ("a", 3, 3, 4, None)]
     assert [dict(one.row) for one in state.rows(of="clicks")] == [{"ts": 2, "page": "p"}]
-    with pytest.raises(bm.PipelineError, match=r"kept of \['orders', 'clicks'\]; name one"):
+    with pytest.raises(bm.PipelineError, match=r"stored for \['orders', 'clicks'\]; name one"):
         state.rows()
     assert shown(merged(Collect("v").of("orders")).state(MERGED).rows()) == [("a", 1, 5), ("a", 3, 4)]
 
@@ -120,10 +120,10 @@ def test_several_windowings_are_told_apart():
 
 def test_invalid_state_queries_are_rejected():
     state = PLAIN.window(bm.FixedWindows(10)).accumulate(n=Count()).state(SCRIPT)
-    with pytest.raises(bm.PipelineError, match="no accumulation keeps rows"):
+    with pytest.raises(bm.PipelineError, match="no accumulation stores rows"):
         state.rows()
     state = PLAIN.window(bm.FixedWindows(10)).accumulate(vs=Collect("v")).state(SCRIPT)
-    with pytest.raises(bm.PipelineError, match=r"rows\(of='orders'\): rows are kept of \['vs'\]"):
+    with pytest.raises(bm.PipelineError, match=r"rows\(of='orders'\): rows are stored for \['vs'\]"):
         state.rows(of="orders")
     with pytest.raises(bm.OptionError, match=r"rows\(key=\{'team': 1\}\): 'team' is not a key column"):
         state.rows(key={"team": 1})

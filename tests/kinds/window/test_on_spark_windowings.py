@@ -71,7 +71,7 @@ def test_a_checkpoint_of_an_unnamed_windowing_does_not_open_with_several(files, 
     input_ = files(**COLUMNS).add(row(1, "red", 5))
     run_query(counts(bm.FixedWindows(60)), input_.stream())
     input_.add(row(75, "red", 7))
-    with pytest.raises(StreamingQueryException, match=r"one windowing without a name.*keep the plain"):
+    with pytest.raises(StreamingQueryException, match=r"one unnamed windowing.*keep the plain"):
         run_query(counts(MINUTE), input_.stream())
 
 

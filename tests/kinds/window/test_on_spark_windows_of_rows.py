@@ -71,7 +71,7 @@ def test_checkpoint_lookup_by_number_key_and_batch(spark, events, tmp_path):
         for one in KEPT.state(script).windows()
     } == kept
     assert [one.window for one in KEPT.state(script).windows(3, 7)] == [bm.RowWindow(3, 6)]
-    with pytest.raises(bm.OptionError, match="the number of a row"):
+    with pytest.raises(bm.OptionError, match="bounded by row numbers"):
         state.windows(0.5)
 
 

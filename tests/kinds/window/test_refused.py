@@ -110,7 +110,7 @@ TOGETHER = [
     (
         "value of no accumulation",
         PLAIN.trigger(Repeatedly(AfterValue("n", at_least=2))).discarding(),
-        ["looks at the value of 'n'", "there are ['plays']"],
+        ["reads the value of 'n'", "the accumulations are ['plays']"],
     ),
     ("loses rows: any", PLAIN.trigger(AfterAny(Always())).discarding(), ["may finish", "allow_data_loss=True"]),
     ("loses rows: all", PLAIN.trigger(AfterAll(Always())).discarding(), ["may finish"]),
@@ -159,13 +159,13 @@ TOGETHER = [
     (
         "within among windowings",
         MEETING.window({"x": bm.Within(1, of="a"), "y": bm.FixedWindows(1)}).accumulate(n=InnerJoin("a", "b")),
-        ["not one of several windowings", "merge of its own"],
+        ["cannot be one of several windowings", "merge of its own"],
     ),
     *[
         (
             f"once, {mode.value}",
             MEETING.window(bm.FixedWindows(1)).accumulation_mode(mode).accumulate(n=InnerJoin("a", "b", once=True)),
-            ["InnerJoin(left='a', right='b', once=True)", repr(mode), "say .discarding()"],
+            ["InnerJoin(left='a', right='b', once=True)", repr(mode), "use .discarding()"],
         )
         for mode in (bm.AccumulationMode.ACCUMULATING, bm.AccumulationMode.ACCUMULATING_AND_RETRACTING)
     ],
@@ -189,22 +189,22 @@ TOGETHER = [
     (
         "once, outer, own windows",
         MEETING.window(OwnWindows()).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
-        ["several windows", "say overlaps = False in OwnWindows"],
+        ["several windows", "set overlaps = False in OwnWindows"],
     ),
     (
         "once, outer, windows that are assigned otherwise",
         MEETING.window(Twice(9)).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
-        ["several windows", "say overlaps = False in Twice"],
+        ["several windows", "set overlaps = False in Twice"],
     ),
     (
         "once, own windows that merge",
         MEETING.window(OwnMergingWindows()).discarding().accumulate(n=InnerJoin("a", "b", once=True)),
-        ["several windows that become one", "say overlaps = False in OwnMergingWindows"],
+        ["several windows that merge", "set overlaps = False in OwnMergingWindows"],
     ),
     (
-        "once of rows that are taken back",
+        "once over retracted rows",
         bm.merge(a=OF_K, b=OF_K).accumulate(n=InnerJoin("a", "b", once=True)),
-        ["InnerJoin(", "over rows that are taken back", "leave once=True out"],
+        ["InnerJoin(", "over rows that are retracted", "leave once=True out"],
     ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
     ("columns 3", PLAIN.accumulate(n=Range(("a", 3))), ["column is ('a', 3)", "several names"]),

@@ -46,7 +46,7 @@ COUNTED_AT_ONCE = [
 
 
 COUNTED_TOGETHER = [
-    (lambda: COUNTED.allowed_lateness(5).explain(), ["of windows of rows", "allowed_lateness(rows=100)"]),
+    (lambda: COUNTED.allowed_lateness(5).explain(), ["of count windows", "allowed_lateness(rows=100)"]),
     (lambda: PLAIN.allowed_lateness(rows=5).explain(), ["its windows end at a time", "allowed_lateness('1 hour')"]),
     (lambda: COUNTED.window(bm.CountWindows(3, idle=5)).explain(), ["idle needs the rows' event time"]),
     (lambda: COUNTED.deduplicate("score", within=5).explain(), ["deduplicate(within=...) needs the rows' event time"]),
@@ -75,13 +75,13 @@ COUNTED_TOGETHER = [
             .accumulate(n=Count())
             .explain()
         ),
-        ["of a merge", "whose column is 'ts'"],
+        ["of a merge", "ambiguous column 'ts'"],
     ),
     (
         lambda: PLAIN.window({"rows": bm.CountWindows(3), "time": bm.FixedWindows(5)}).explain(),
-        ["'rows' is of rows, 'time' of time", "a pipeline of its own"],
+        ["'rows' are count windows, 'time' time windows", "a pipeline of its own"],
     ),
-    (lambda: COUNTED.trigger(AfterCount(2)).explain(), ["say .discarding()"]),
+    (lambda: COUNTED.trigger(AfterCount(2)).explain(), ["add .discarding()"]),
     (
         lambda: COUNTED.discarding().trigger(AfterWatermark()).allowed_lateness(rows=3).explain(),
         ["allowed lateness '3 rows'", "would be dropped"],
@@ -92,7 +92,7 @@ COUNTED_TOGETHER = [
     ),
     (
         lambda: PLAIN.retain(windows=3).window(bm.GlobalWindow()).explain(),
-        ["retain(windows=3)", "all of time is one window"],
+        ["retain(windows=3)", "never evicted"],
     ),
     (
         lambda: PLAIN.forget_after(5).explain(),
@@ -101,14 +101,14 @@ COUNTED_TOGETHER = [
     (lambda: COUNTED.forget_after(5).explain(), ["forget_after('5 seconds')", "idle='1 day'"]),
     (
         lambda: PLAIN.window(bm.GlobalWindow()).forget_after(5).suppress(bm.UntilWindowCloses()),
-        ["forget_after('5 seconds')", "comes again", "Never()"],
+        ["forget_after('5 seconds')", "a returning key", "Never()"],
     ),
     (
         lambda: PLAIN.window(bm.GlobalWindow()).then(bm.Pipeline().accumulate(m=Max("n")).forget_after(5)).explain(),
         ["forget_after('5 seconds') of panes without timestamp", "timestamp_combiner"],
     ),
-    (lambda: COUNTED.suppress(bm.UntilWindowCloses()).explain(), ["suppress(", "a window of rows closes with a row"]),
-    (lambda: COUNTED.then(bm.Pipeline().accumulate(most=Max("n"))).explain(), ["the numbers of the rows before"]),
+    (lambda: COUNTED.suppress(bm.UntilWindowCloses()).explain(), ["suppress(", "a count window closes with a row"]),
+    (lambda: COUNTED.then(bm.Pipeline().accumulate(most=Max("n"))).explain(), ["panes have no row numbers"]),
     (
         lambda: COUNTED.then(bm.Pipeline().window(bm.FixedWindows(5)).accumulate(most=Max("n"))).explain(),
         ["their panes have no timestamp", "timestamp_combiner"],
@@ -119,7 +119,7 @@ COUNTED_TOGETHER = [
     ),
     (
         lambda: RETRACTING.then(bm.Pipeline().window(bm.CountWindows(5)).accumulate(most=Max("plays"))).explain(),
-        ["rows that are taken back", "other numbers"],
+        ["rows that are retracted", "would renumber"],
     ),
 ]
 

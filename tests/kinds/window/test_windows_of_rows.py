@@ -126,12 +126,12 @@ def test_rows_asked_for_by_names_that_are_there_twice_are_refused():
         .accumulate(vs=Collect("v"))
     )
     script = TestStream().add([{"number": 3, "v": 1}])
-    with pytest.raises(bm.PipelineError, match="'number' is a key column"):
+    with pytest.raises(bm.PipelineError, match="has a column 'number' of its own"):
         named.state(script).rows()
     both = bm.merge(o=TIMED, c=TIMED).window(bm.FixedWindows(10)).trigger(Always()).accumulating()
     both = both.accumulate(y=CoGroup("o", "c"), o=Collect("j").of("c"))
     rows = TestStream().add([{"ts": 1, "k": "a", "i": 1}], input="o").add([{"ts": 1, "k": "a", "j": 2}], input="c")
-    with pytest.raises(bm.PipelineError, match="an accumulation and an input are called so"):
+    with pytest.raises(bm.PipelineError, match="an accumulation and an input have this name"):
         both.state(rows).rows(of="o")
     assert [dict(row.row) for row in both.state(rows).rows(of="c")] == [{"ts": 1, "j": 2}]
 
