@@ -102,7 +102,7 @@ class FromChangelog(InputForm):
         return ("op", "before", "after") if self.format == "debezium" else ("_diff",)
 
     def describe(self) -> str:
-        return f"each is a change ({', '.join(self.columns)}): what is deleted takes an equal row back"
+        return f"each is a change ({', '.join(self.columns)}): a delete retracts an equal row"
 
     def check_columns(self, names: Any) -> None:
         """Check that the columns are there (ColumnError: a column is missing)."""
@@ -167,7 +167,7 @@ class FromPanes(InputForm):
         return ".from_panes()"
 
     def describe(self) -> str:
-        return "each is a pane of a stored table: a RETRACTION takes an equal row back"
+        return "each is a pane of a stored table: a RETRACTION removes an equal row"
 
     def check_columns(self, names: Any) -> None:
         """Check that they are panes (ColumnError: they are not panes)."""

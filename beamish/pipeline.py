@@ -930,8 +930,8 @@ class Pipeline:
             ...     .accumulate(plays=Count())
             ... )
             >>> script = bm.testing.TestStream().add([{"ts": 1}]).advance_watermark_to(45)
-            >>> print(plays.why(script, window=0).partition(" Its rule")[0])
-            The window [1970-01-01 00:00:00, 00:01:00) is open. No pane came out of it yet; 1 row is in no pane yet. A pane would
+            >>> print(plays.why(script, window=0).partition(" Its trigger")[0])
+            The window [1970-01-01 00:00:00, 00:01:00) is open. It has emitted no pane yet; 1 row is in no pane yet. A pane would
             hold plays=1 now. It waits for the watermark to pass its end, 1970-01-01 00:01:00: 15 seconds to go.
         """
         if not isinstance(test_stream, TestStream):

@@ -154,17 +154,12 @@ class BoundedOutOfOrderness(Watermark):
         return event_time
 
     def describe(self) -> str:
-        words = f"the greatest event time seen, less {self.delay}; it moves between batches"
+        words = f"the maximum event time so far minus {self.delay}; it moves between batches"
         if self.max_future is not None:
             words += f"; rows later than the clock by more than {self.max_future} do not move it"
         if self.idle_timeout is not None:
-            return (
-                words + f"; when nothing has moved it for {self.idle_timeout} on the clock, it moves on with the clock"
-            )
-        return (
-            words
-            + "; when rows stop it stops, and what waits for it, such as open windows, stays (idle_timeout lets it go)"
-        )
+            return words + f"; when it has not moved for {self.idle_timeout} on the clock, it advances with the clock"
+        return words + "; when rows stop, it stops, and open windows stay open (an idle_timeout closes them)"
 
     def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
         if not self._take_over(progress, source_us, _clock_after(clock_us, clock_before_us)):
@@ -212,7 +207,7 @@ class ProcessingTimeLag(Watermark):
         return False
 
     def describe(self) -> str:
-        return f"the batch's clock, less {self.lag}"
+        return f"the batch's clock minus {self.lag}"
 
     def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
         now_us = _clock_after(clock_us, clock_before_us)
@@ -243,4 +238,4 @@ class Punctuated(Watermark):
         return self.column
 
     def describe(self) -> str:
-        return f"the greatest value of {self.column} seen; it moves between batches"
+        return f"the maximum value of {self.column} so far; it moves between batches"

@@ -70,7 +70,7 @@ class AfterCount(Trigger):
 
     def _waits_for(self, count: int) -> str:
         if count >= self.n:
-            return f"nothing more: {count} of {self.n} rows have come"
+            return f"nothing more: {count} of {self.n} rows have arrived"
         left = self.n - count
-        came = f" ({count} of {self.n} have come since it began waiting)" if self.n > 1 else ""
+        came = f" ({count} of {self.n} have arrived since it began waiting)" if self.n > 1 else ""
         return f"{left} more row{'s' * (left > 1)}{came}"

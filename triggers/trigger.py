@@ -182,7 +182,7 @@ class Trigger:
 
     def waits_for(self, state: Any, context: TriggerContext, /) -> str:
         """What a window in this state waits for, to follow "it waits for"; shown when asked why it did not fire."""
-        return f"what {self!r} says; its state is {state!r}"
+        return f"what {self!r} decides; its state is {state!r}"
 
     def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
         """Whether it can finish while rows may still arrive, which are then dropped.
@@ -193,7 +193,7 @@ class Trigger:
 
     def describe(self) -> str:
         """When a window fires, to follow "a window fires"."""
-        return f"as {self!r} says"
+        return f"as defined by {self!r}"
 
     def _repr_html_(self) -> str:
         return html_table((), [(repr(self), f"a window fires {self.describe()}")])

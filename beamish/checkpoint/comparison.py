@@ -24,10 +24,10 @@ _BATCH, _PANE, _ROWS = (f"applies from the next {what} on" for what in ("batch",
 _WINDOWS, _ALREADY = f"{_BATCH}, to existing windows too", f"{_ROWS}; earlier rows stay as they are"
 OPTIONS = {
     "window": ("windows", "an added windowing starts with the next rows"),
-    "grace": ("panes", "applies to rows that are not emitted yet"),
+    "grace": ("panes", "applies to rows not yet emitted"),
     "trigger": (
         "panes",
-        "the trigger starts as new in every open window, and counts the rows in no pane yet; closed windows stay closed",
+        "the trigger starts in its initial state in every open window, with the rows in no pane yet; closed windows stay closed",
     ),
     "allowed_lateness": ("late", _WINDOWS),
     "late_rows": ("late", _WINDOWS),
@@ -46,11 +46,11 @@ OPTIONS = {
     "retention": ("retained", "applies from the next row of a key on; what was evicted does not return"),
     "forget_after": (
         "forgotten",
-        "applies from the next move of the watermark on; if it was not set before, as if each key's latest row had arrived there",
+        "applies from the next move of the watermark on; if it was not set before, each key counts as last seen then",
     ),
     "latest_only": ("versions", _BATCH),
-    "until": ("held", "applies to held updates too"),
-    "name": ("held", "applies to held updates too"),
+    "until": ("held", "applies to buffered updates too"),
+    "name": ("held", "applies to buffered updates too"),
     "buffer": ("buffer", _BATCH),
     "watermarks": ("watermark", f"{_BATCH}; the watermark does not go back"),
     "event_time": ("rows", _ALREADY),

@@ -62,7 +62,7 @@ class ScriptStages:
             OptionError: no such key column, or an invalid window.
         """
         if not self.stages:
-            return "No row came, so there is no window."
+            return "No row arrived, so there is no window."
         each = enumerate((bound for bound, _ in self.stages), 1)
         with_windows = [number for number, of in each if Keeps.WINDOWS in of.stage.keeps(of.operator.takes)]
         number = stage_meant("why", stage, with_windows)

@@ -71,9 +71,9 @@ def why(
         each = [sentence for name, plan in plans.items() for sentence in _not_kept(stage, plan, name, question)]
         paragraphs = [" ".join([*each, *_dropped(stage), *_how_far(stage, None, query)])]
     if len(meant) > MOST_WINDOWS:
-        paragraphs.append(f"And {len(meant) - MOST_WINDOWS} windows more; say which: why(key=..., window=...).")
+        paragraphs.append(f"{len(meant) - MOST_WINDOWS} more windows; narrow it down with why(key=..., window=...).")
     unknown = [
-        f"Not known: {sentence}." for sentence in stage.unknown if stage.about.number or "describe" not in sentence
+        f"Unknown: {sentence}." for sentence in stage.unknown if stage.about.number or "descriptions" not in sentence
     ]
     return "\n\n".join([*paragraphs, *unknown])
 
@@ -83,8 +83,8 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
     name = window_in_words(plan, window)
     came = _panes_in_words(stage, window)
     if window["closed"]:
-        yield f"{name} is finished: its trigger fires no more. {came}."
-        yield f"It is kept only to drop the rows that still come for it{_until_expiry(stage, window).replace(', when', ', until', 1)}."
+        yield f"{name} is closed: its trigger has finished. {came}."
+        yield f"It is stored only to drop later rows for it{_until_expiry(stage, window).replace(', when', ', until', 1)}."
         yield from _dropped(stage)
         return
     yield f"{name} is open. {came}; {_new_rows_in_words(plan, window)}."
@@ -94,10 +94,10 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
         yield f"A pane would hold {_values(window['values'])} now."
     if window["waits_for"] is not None:
         yield f"It waits for {window['waits_for']}."
-    yield f"Its rule: a window fires {plan.options.trigger.describe()}."
+    yield f"Its trigger: a window fires {plan.options.trigger.describe()}."
     yield from _how_far(stage, window["end"], query)
     if window["expires"] is not None:
-        yield f"Whatever its trigger says, what is in no pane yet comes out when it expires{_until_expiry(stage, window)}."
+        yield f"Regardless of its trigger, rows in no pane yet are emitted when it expires{_until_expiry(stage, window)}."
     yield from _after_it_fired(stage)
     yield from _dropped(stage)
 
@@ -105,16 +105,16 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
 def _panes_in_words(stage: StageFacts, window: Mapping[str, Any]) -> str:
     panes = int(window["panes"])
     if not panes:
-        return "No pane came out of it yet"
+        return "It has emitted no pane yet"
     if "having" in stage.about.lines:
-        return f"It fired {_count(panes, 'time')}, the last time {window['last_timing']}, and .having(...) may have left its panes out"
-    return f"{_count(panes, 'pane')} came out of it, the last one {window['last_timing']}"
+        return f"It fired {_count(panes, 'time')}, the last time {window['last_timing']}, and .having(...) may have filtered out its panes"
+    return f"It has emitted {_count(panes, 'pane')}, the last one {window['last_timing']}"
 
 
 def _new_rows_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:
     rows = int(window["new_rows"])
     if not rows and window["panes"] and not plan.options.only_updated:
-        return "no row has come since its last pane"
+        return "no row has arrived since its last pane"
     return f"{_count(rows, 'row')} {'is' if rows == 1 else 'are'} in no pane yet"
 
 
@@ -124,11 +124,11 @@ def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, questi
     key = ", ".join(f"{name}={value!r}" for name, value in question.key.items())
     whose = f" of key {key}" if key else ""
     if question.start is None:
-        yield f"No window{whose} is kept." if stage.windows else f"No window{whose} is kept, nor any other."
-        unless = ", unless .having(...) left them out," * ("having" in stage.about.lines)
+        yield f"No window{whose} is stored." if stage.windows else f"No window{whose} is stored, nor any other."
+        unless = ", unless .having(...) filtered them out," * ("having" in stage.about.lines)
         yield (
-            f"Either no row of it came, or each was dropped, or its windows expired: then their last panes came out{unless} and "
-            "their state went."
+            f"Either no row arrived for it, or all were dropped, or its windows expired: then their last panes were emitted{unless} "
+            "and their state was deleted."
         )
         yield from _filtered(stage)
     else:
@@ -141,38 +141,45 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
     at = windows_at(plan, start)
     wanted = bounds_in_words(plan, start, question.end)
     if at is None:
-        yield f"No window{whose} that holds {wanted.partition(',')[0][1:]} is kept: no row came that made one, or it expired and its state went."
+        yield (
+            f"No window{whose} that contains {wanted.partition(',')[0][1:]} is stored: no row created one, or it expired and its "
+            "state was deleted."
+        )
         yield from _filtered(stage)
         return
     exact = [bounds for bounds in at if bounds[0] == start and question.end in (None, bounds[1])]
     if not exact:
         near = ", ".join(bounds_in_words(plan, *bounds) for bounds in at) or "none"
-        yield f"There is no window {wanted}: windows are {plan.window.describe()}; those that hold {instant_in_words(start)}: {near}."
+        yield (
+            f"There is no window {wanted}: windows are {plan.window.describe()}; those that contain {instant_in_words(start)}: "
+            f"{near}."
+        )
     for bounds in exact or at:
         name, expires = bounds_in_words(plan, *bounds), int(plan.expiry_us(bounds[1]))
         if expires <= stage.watermark_us:
             yield (
-                f"The window {name}{whose} has expired: the watermark, {_watermark(stage.watermark_us)}, is past its end"
-                f"{_lateness(plan)}. {_if_rows_came(stage)}, and its state went; rows that come for it now are dropped as expired."
+                f"The window {name}{whose} has expired: the watermark, {_watermark(stage.watermark_us)}, is past its "
+                f"end{_lateness(plan)}. {_if_rows_came(stage)}, and its state was deleted; rows that arrive for it now are dropped "
+                "as expired."
             )
         else:
             ended = "" if bounds[1] > stage.watermark_us else ", though it has ended"
             yield (
-                f"The window {name}{whose} is not open{ended}: no row came for it that was not dropped. It begins with its first row, if that "
-                f"comes before the watermark reaches {instant_in_words(expires)}."
+                f"The window {name}{whose} is not open{ended}: no row has been added to it. It starts with its first row, if that "
+                f"arrives before the watermark reaches {instant_in_words(expires)}."
             )
             yield from _filtered(stage)
 
 
 def _if_rows_came(stage: StageFacts) -> str:
     if "having" in stage.about.lines:
-        return f"If rows had come for it, it fired, and .having(...) may have left its panes out ({stage.about.lines['having']})"
-    return "If rows had come for it, what was in no pane came out as its last one"
+        return f"If it had rows, it fired, and .having(...) may have filtered out its panes ({stage.about.lines['having']})"
+    return "If it had rows, those in no pane yet were emitted in its last pane"
 
 
 def _filtered(stage: StageFacts) -> Iterator[str]:
     if "where" in stage.about.lines:
-        yield "Only rows that pass .where(...) count; the others are not counted as dropped."
+        yield "Only rows that satisfy .where(...) are added; others are not counted as dropped."
 
 
 def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
@@ -198,11 +205,9 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
     elif len(stage.inputs) == 1 and stage.inputs[0].stage is not None:
         yield f"It is that of stage {stage.inputs[0].stage}."
     if query is not None and stage.follows_query and query.next_watermark_us > stage.watermark_us:
-        words = f"The rows of the last batch have taken it to {instant_in_words(query.next_watermark_us)}, which counts from the next batch on"
+        words = f"The rows of the last batch advance it to {instant_in_words(query.next_watermark_us)}, from the next batch on"
         if end is not None and stage.watermark_us < end <= query.next_watermark_us:
-            words += (
-                ": this window's end is passed there, but a batch must run: the query must be running (or run again)"
-            )
+            words += ": that is past this window's end, but a batch must run: the query must be running (or run again)"
         yield f"{words}."
     if plan.options.trigger.needs_clock:
         yield f"The clock is {instant_in_words(stage.clock_us)}{at}; it moves only with batches."
@@ -217,11 +222,14 @@ def held_back_by(stage: StageFacts) -> str:
     if least.reaches_us == greatest.reaches_us:
         return ""
     if least.reaches_us == NO_WATERMARK_US:
-        return f"Input {_name(least)} holds it back: it has no watermark yet, since no row of it moved one; until every input has one there is none."
+        return (
+            f"Input {_name(least)} holds it back: it has no watermark yet, since none of its rows has advanced it; the stage's "
+            "watermark is undefined until every input has one."
+        )
     words = f"Input {_name(least)} holds it back: "
     if NO_WATERMARK_US not in (least.latest_us, greatest.latest_us) and least.latest_us < greatest.latest_us:
         behind = span_in_words(greatest.latest_us - least.latest_us)
-        words += f"the latest of its rows is of {instant_in_words(least.latest_us)}, {behind} behind that of {_name(greatest)}"
+        words += f"its latest row is at {instant_in_words(least.latest_us)}, {behind} behind that of {_name(greatest)}"
         delay_us = least.delay_us
         return words + (f", and its watermark is {span_in_words(delay_us)} behind its rows." if delay_us else ".")
     return (
@@ -234,16 +242,16 @@ def _after_it_fired(stage: StageFacts) -> Iterator[str]:
     """What may still be between a firing and a reader."""
     lines = stage.about.lines
     if "having" in lines:
-        yield f"Of its panes {lines['having']}."
+        yield f"Its panes are filtered: {lines['having']}."
     if stage.about.suppress is not None:
         held = f"; it holds {_count(stage.held[1], 'update')} now" if stage.held else ""
-        yield f"What fires is held back by the suppress {stage.about.suppress!r} before it comes out{held}: see state(...).held()."
+        yield f"Its panes are buffered by the suppress {stage.about.suppress!r}{held}: see state(...).held()."
 
 
 def _dropped(stage: StageFacts) -> Iterator[str]:
     if stage.dropped:
         each = ", ".join(f"{count:,} as {reason}" for reason, count in stage.dropped.items())
-        yield f"Rows that this stage dropped so far: {each}."
+        yield f"Rows dropped by this stage so far: {each}."
 
 
 def summary(
@@ -261,9 +269,7 @@ def summary(
         next_windows: some windows due next, by stage, as for ``why``.
     """
     last = "the last batch" if query.is_last else "not the last batch"
-    head = (
-        f"batch {query.batch} ({last}), whose clock was {instant_in_words(query.clock_us // 1_000_000 * 1_000_000)} UTC"
-    )
+    head = f"batch {query.batch} ({last}), clock {instant_in_words(query.clock_us // 1_000_000 * 1_000_000)} UTC"
     if query.next_watermark_us != NO_WATERMARK_US:
         head += f"; watermark of the next batch: {instant_in_words(query.next_watermark_us)}"
     blocks = [head]
@@ -297,14 +303,14 @@ def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str
     if stage.dropped:
         yield "dropped", ", ".join(f"{count:,} {reason}" for reason, count in stage.dropped.items())
     if stage.rows_out is not None:
-        yield "came out", _count(stage.rows_out, "row")
+        yield "emitted", _count(stage.rows_out, "row")
     if stage.held is not None:
         yield "held", f"{_count(stage.held[1], 'update')} by the suppress {stage.held[0]!r}"
     for window in next_windows:
         assert plan is not None  # noqa: S101 - it has windows
-        yield "next", f"{window_in_words(plan, window)} waits for {window['waits_for'] or 'what cannot be known'}"
+        yield "next", f"{window_in_words(plan, window)} waits for {window['waits_for'] or 'an unknown condition'}"
     for sentence in stage.unknown:
-        yield "not known", sentence
+        yield "unknown", sentence
 
 
 def window_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:

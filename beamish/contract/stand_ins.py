@@ -32,7 +32,7 @@ class UnknownTrigger(StandIn, Trigger):
     """A trigger that cannot be read."""
 
     def describe(self) -> str:
-        return f"as {self.words} says, which cannot be read without the pipeline"
+        return f"as defined by {self.words}, which cannot be read without the pipeline"
 
 
 class UnknownAccumulation(StandIn, Accumulation):

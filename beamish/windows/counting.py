@@ -140,12 +140,12 @@ class CountWindows(WindowOption):
         return self.every < self.size
 
     def describe(self) -> str:
-        words = f"of {self.size} rows, a new one every {self.every}"
+        words = f"of {self.size} rows, one every {self.every}"
         if self.every > self.size:
             words += "; rows between them are in none"
         elif self.every < self.size:
-            words += "; a row is in every one that holds its number"
-        return f"{words}; full with the last row, which is the window's end"
+            words += "; a row is in each that contains its number"
+        return f"{words}; full with its last row"
 
     @property
     def period_us(self) -> int:
@@ -178,7 +178,7 @@ class CountSessions(WindowOption):
     Example:
         >>> import beamish as bm
         >>> bm.CountSessions(50).describe()
-        'sessions: rows of a key with at most 50 rows of other keys between them; they grow and merge as rows come'
+        'sessions: rows of a key with at most 50 rows of other keys between them; they grow and merge as rows arrive'
     """
 
     others: int = attrs.field(validator=_whole(0))
@@ -202,7 +202,10 @@ class CountSessions(WindowOption):
         return False
 
     def describe(self) -> str:
-        return f"sessions: rows of a key with at most {self.others} rows of other keys between them; they grow and merge as rows come"
+        return (
+            f"sessions: rows of a key with at most {self.others} rows of other keys between them; they grow and merge as rows "
+            "arrive"
+        )
 
     @property
     def period_us(self) -> int:

@@ -45,18 +45,16 @@ class Numbering:
 
     def describe(self) -> str:
         """How rows are numbered, in words."""
-        which = "all rows together" if self.over_stream else "those of each key by themselves"
+        which = "over all rows" if self.over_stream else "per key"
         if self.numbered_by is not None:
-            words = f"rows bring their numbers, in {self.numbered_by}, {which}; a window is full when a number at its end has come"
+            words = f"rows are numbered by column {self.numbered_by}, {which}; a window is full when a number at its end has arrived"
             return words + (f" and {self.delay} more" if self.delay else "")
-        by = ", ".join((*self.order_by, "event time", *(("key",) if self.over_stream else ()), "what is accumulated"))
-        words = f"rows are numbered 0, 1, 2 and so on as they come, {which}, in a micro-batch by {by}"
+        by = ", ".join((*self.order_by, "event time", *(("key",) if self.over_stream else ()), "accumulated values"))
+        words = f"rows are numbered 0, 1, 2, ... on arrival, {which}, in a micro-batch by {by}"
         if self.idle is not None:
-            words += (
-                f"; a key whose last event time is {self.idle} behind the watermark is done, and counts from 0 again"
-            )
+            words += f"; a key whose last event time is {self.idle} behind the watermark expires, and its numbers restart at 0"
         elif not self.over_stream:
-            words += "; each key is kept, as its number, for ever"
+            words += "; the number of each key is stored forever"
         return words
 
 

@@ -76,7 +76,7 @@ class SlidingWindows(WindowOption):
     Example:
         >>> import beamish as bm
         >>> bm.SlidingWindows("10 minutes", "1 minute").describe()
-        'sliding, 10 minutes long, a new one every 1 minute; a row is in every one that holds it'
+        'sliding, 10 minutes long, one every 1 minute; a row is in each that contains it'
     """
 
     size: Duration = attrs.field(converter=read_positive)
@@ -88,8 +88,8 @@ class SlidingWindows(WindowOption):
 
     def describe(self) -> str:
         sampled = self.period > self.size
-        rule = "sampled: rows between them are in none" if sampled else "a row is in every one that holds it"
-        return f"sliding, {self.size} long, a new one every {self.period}; {rule}"
+        rule = "sampled: rows between them are in none" if sampled else "a row is in each that contains it"
+        return f"sliding, {self.size} long, one every {self.period}; {rule}"
 
     @property
     def overlaps(self) -> bool:
@@ -152,7 +152,7 @@ class Sessions(WindowOption):
     Example:
         >>> import beamish as bm
         >>> bm.Sessions("30 minutes").describe()
-        'sessions: rows of a key less than 30 minutes apart; they grow and merge as rows come'
+        'sessions: rows of a key less than 30 minutes apart; they grow and merge as rows arrive'
     """
 
     gap: Duration = attrs.field(converter=read_positive)
@@ -164,7 +164,7 @@ class Sessions(WindowOption):
         )
 
     def describe(self) -> str:
-        return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows come"
+        return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows arrive"
 
     @property
     def overlaps(self) -> bool:
@@ -186,7 +186,7 @@ class GlobalWindow(WindowOption):
     """One window for all rows, which ends at the end of time; use a trigger that does not wait for that."""
 
     def describe(self) -> str:
-        return "one, all of time; it never ends while the stream runs"
+        return "one global window; it never ends while the stream runs"
 
     @property
     def overlaps(self) -> bool:
@@ -220,7 +220,7 @@ class InheritedWindows(WindowOption):
     columns: ClassVar[Sequence[str]] = (WINDOW_START, WINDOW_END)  # type: ignore[misc]
 
     def describe(self) -> str:
-        return f"those of the panes it takes: {self.of.describe()}"
+        return f"inherited from the panes: {self.of.describe()}"
 
     @property
     def origin(self) -> WindowOption:

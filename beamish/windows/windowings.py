@@ -73,7 +73,7 @@ class Windowings(WindowOption):
 
     def describe(self) -> str:
         each = "; ".join(f"{name}: {option.describe()}" for name, option in self.options.items())
-        return f"{len(self.options)} windowings in one pass, told apart by the column {WINDOWING}: {each}"
+        return f"{len(self.options)} windowings in one pass, named in the column {WINDOWING}: {each}"
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
         raise NotImplementedError("each of several windowings assigns for itself")

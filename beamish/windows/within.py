@@ -38,7 +38,7 @@ class Within(WindowOption):
     Example:
         >>> import beamish as bm
         >>> bm.Within("10 minutes", of="impressions").describe()
-        'each row meets those of impressions from 10 minutes before it to 0 seconds after it; windows: 10 minutes, every 10 minutes'
+        'each row matches those of impressions from 10 minutes before it to 0 seconds after it; windows: 10 minutes, every 10 minutes'
     """
 
     before: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
@@ -53,7 +53,7 @@ class Within(WindowOption):
             )
 
     def describe(self) -> str:
-        meets = f"each row meets those of {self.of} from {self.before} before it to {self.after} after it"
+        meets = f"each row matches those of {self.of} from {self.before} before it to {self.after} after it"
         return f"{meets}; windows: {self.period + self.after}, every {self.period}"
 
     @property

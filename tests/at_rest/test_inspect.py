@@ -49,21 +49,21 @@ END = "the watermark to pass its end, 1970-01-01 00:01:00: 30 seconds to go"
 def waits(trigger, script=SCRIPT):
     """The reason why the window of key a has not fired."""
     said = COUNTS.trigger(trigger, allow_data_loss=True).why(script, key="a", window=0)
-    return said.partition("It waits for ")[2].partition(". Its rule")[0]
+    return said.partition("It waits for ")[2].partition(". Its trigger")[0]
 
 
 @pytest.mark.parametrize(
     ("trigger", "words"),
     [
         (AfterWatermark(), END),
-        (AfterCount(5), "3 more rows (2 of 5 have come since it began waiting)"),
+        (AfterCount(5), "3 more rows (2 of 5 have arrived since it began waiting)"),
         (AfterProcessingTime(20), "the clock to reach 1970-01-01 00:02:00: 20 seconds to go"),
-        (AfterWatermark(early=AfterCount(3)), f"{END}; or, before that, for 1 more row (2 of 3 have come since it began waiting)"),
-        (AfterAny(AfterCount(3), AfterProcessingTime(20)), "the first of (1 more row (2 of 3 have come since it began waiting); the clock to reach 1970-01-01 00:02:00: 20 seconds to go)"),
-        (AfterAll(AfterCount(2), AfterProcessingTime(20)), "all of (nothing more: 2 of 2 rows have come; the clock to reach 1970-01-01 00:02:00: 20 seconds to go)"),
-        (AfterEach(AfterCount(2), AfterCount(9)), "9 more rows (0 of 9 have come since it began waiting)"),
+        (AfterWatermark(early=AfterCount(3)), f"{END}; or, before that, for 1 more row (2 of 3 have arrived since it began waiting)"),
+        (AfterAny(AfterCount(3), AfterProcessingTime(20)), "the first of (1 more row (2 of 3 have arrived since it began waiting); the clock to reach 1970-01-01 00:02:00: 20 seconds to go)"),
+        (AfterAll(AfterCount(2), AfterProcessingTime(20)), "all of (nothing more: 2 of 2 rows have arrived; the clock to reach 1970-01-01 00:02:00: 20 seconds to go)"),
+        (AfterEach(AfterCount(2), AfterCount(9)), "9 more rows (0 of 9 have arrived since it began waiting)"),
         (Repeatedly(AfterProcessingTime(0)), "a row, and then 0 seconds on the clock after its first row"),
-        (OrFinally(Repeatedly(AfterCount(3)), AfterWatermark()), f"1 more row (2 of 3 have come since it began waiting); or, for the last time, for {END}"),
+        (OrFinally(Repeatedly(AfterCount(3)), AfterWatermark()), f"1 more row (2 of 3 have arrived since it began waiting); or, for the last time, for {END}"),
         (AfterValue("total", at_least=10), "a row with which total is at least 10"),
         (Never(), "nothing but its expiry"),
         (Always(), "a further row"),
@@ -76,8 +76,8 @@ def test_a_trigger_describes_its_wait(trigger, words):
 def test_after_the_end_it_waits_for_the_late_trigger():
     late = COUNTS.allowed_lateness(1000).trigger(AfterWatermark(late=AfterCount(4)))
     said = late.why(SCRIPT.advance_watermark_to(60).add([A]), key="a", window=0)
-    assert "It waits for 3 more rows (1 of 4 have come since it began waiting)." in said
-    assert "1 pane came out of it, the last one ON_TIME; 1 row is in no pane yet." in said
+    assert "It waits for 3 more rows (1 of 4 have arrived since it began waiting)." in said
+    assert "It has emitted 1 pane, the last one ON_TIME; 1 row is in no pane yet." in said
     assert "when the watermark reaches 1970-01-01 00:17:40: 16 minutes 40 seconds to go" in said
 
 
@@ -103,7 +103,7 @@ class OnceTenInWords(OnceTen):
 
 
 def test_a_user_defined_trigger_shows_its_state_or_its_description():
-    assert waits(OnceTen()) == "what OnceTen() says; its state is 2"
+    assert waits(OnceTen()) == "what OnceTen() decides; its state is 2"
     assert waits(OnceTenInWords()) == "8 plays more"
 
 
@@ -113,25 +113,25 @@ def test_a_window_that_is_open_closed_expired_or_was_never_there():
     once = COUNTS.allowed_lateness(600).trigger(AfterWatermark(), allow_data_loss=True)
     passed = SCRIPT.advance_watermark_to(60).add([A, A])
     closed = once.why(passed, key="a", window=0)
-    assert "is finished: its trigger fires no more. 1 pane came out of it, the last one ON_TIME." in closed
-    assert "Rows that this stage dropped so far: 2 as window_finished." in closed
+    assert "is closed: its trigger has finished. It has emitted 1 pane, the last one ON_TIME." in closed
+    assert "Rows dropped by this stage so far: 2 as window_finished." in closed
     expired = COUNTS.why(passed, key="a", window=0)
     assert "The window [1970-01-01 00:00:00, 00:01:00) of key k='a' has expired: the watermark" in expired
     assert "2 as expired" in expired
-    assert COUNTS.why(passed, key="b").endswith("Rows that this stage dropped so far: 2 as expired.")
+    assert COUNTS.why(passed, key="b").endswith("Rows dropped by this stage so far: 2 as expired.")
     unknown = COUNTS.why(SCRIPT, key="z")
-    assert unknown.startswith("No window of key k='z' is kept. Either no row of it came")
+    assert unknown.startswith("No window of key k='z' is stored. Either no row arrived for it")
     never = COUNTS.why(SCRIPT, key="a", window=130)
     assert "There is no window [1970-01-01 00:02:10, ...)" in never
-    assert "is not open: no row came for it that was not dropped." in never
-    assert COUNTS.why(TestStream(), key="a") == "No row came, so there is no window."
+    assert "is not open: no row has been added to it." in never
+    assert COUNTS.why(TestStream(), key="a") == "No row arrived, so there is no window."
 
 
 def test_rows_that_do_not_pass_where_are_not_counted_as_dropped():
     filtered = COUNTS.where(pc.field("v") > 1)
-    words = "Only rows that pass .where(...) count; the others are not counted as dropped."
+    words = "Only rows that satisfy .where(...) are added; others are not counted as dropped."
     not_open = filtered.why(SCRIPT.add([{**A, "ts": 65}]), key="a", window=60)
-    assert f"is not open: no row came for it that was not dropped. It begins with its first row, if that comes before the watermark reaches 1970-01-01 00:02:00. {words}" in not_open  # fmt: skip
+    assert "is not open: no row has been added to it. It starts with its first row, if that arrives before the watermark reaches " f"1970-01-01 00:02:00. {words}" in not_open  # fmt: skip
     assert words in filtered.why(SCRIPT, key="a")
     assert words in filtered.window(bm.Sessions(10)).why(SCRIPT, key="a", window=5)
     of_input = bm.merge(x=SOURCE.where(pc.field("v") > 1), y=SOURCE).window(bm.FixedWindows(60)).accumulate(n=Count())
@@ -144,15 +144,17 @@ def test_rows_that_do_not_pass_where_are_not_counted_as_dropped():
 def test_having_may_have_left_out_panes_of_a_window_that_fired():
     alarms = COUNTS.trigger(AfterWatermark(early=AfterCount(1))).having(pc.field("n") > 5)
     fired = alarms.why(SCRIPT, key="a", window=0)
-    assert "It fired 1 time, the last time EARLY, and .having(...) may have left its panes out; no row has come since its last pane." in fired  # fmt: skip
+    assert "It fired 1 time, the last time EARLY, and .having(...) may have filtered out its panes; no row has arrived since its last " "pane." in fired  # fmt: skip
     expired = alarms.why(SCRIPT.advance_watermark_to(60), key="a", window=0)
-    assert "If rows had come for it, it fired, and .having(...) may have left its panes out (only panes with (n > 5) come out" in expired  # fmt: skip
-    assert "then their last panes came out, unless .having(...) left them out, and" in alarms.why(SCRIPT, key="z")
+    assert "If it had rows, it fired, and .having(...) may have filtered out its panes (only panes with (n > 5) are emitted" in expired  # fmt: skip
+    assert "then their last panes were emitted, unless .having(...) filtered them out, and" in alarms.why(
+        SCRIPT, key="z"
+    )
 
 
 def test_no_row_has_come_since_the_last_pane():
     counted = COUNTS.trigger(AfterWatermark(early=AfterCount(2)))
-    assert "1 pane came out of it, the last one EARLY; no row has come since its last pane." in counted.why(
+    assert "It has emitted 1 pane, the last one EARLY; no row has arrived since its last pane." in counted.why(
         SCRIPT, key="a", window=0
     )
     assert "; 1 row is in no pane yet." in counted.why(SCRIPT, key="b", window=60)
@@ -168,7 +170,9 @@ def test_a_window_may_be_named_by_a_time_as_text():
 def test_windows_of_sessions_and_of_rows_are_found_by_a_time_or_a_number_in_them():
     sessions = SOURCE.window(bm.Sessions(10)).accumulate(n=Count())
     assert "[1970-01-01 00:00:05, 00:00:15) of k='a' is open" in sessions.why(SCRIPT.advance_watermark_to(30), key="b", window=72).replace("k='b'", "k='a'").replace("00:01:10, 00:01:20", "00:00:05, 00:00:15")  # fmt: skip
-    assert "No window of key k='a' that holds 1970-01-01 00:03:00 is kept" in sessions.why(SCRIPT, key="a", window=180)
+    assert "No window of key k='a' that contains 1970-01-01 00:03:00 is stored" in sessions.why(
+        SCRIPT, key="a", window=180
+    )
     counted = SOURCE.window(bm.CountWindows(5)).accumulate(n=Count())
     said = counted.why(SCRIPT, key="a", window=1)
     assert "The window [0, 5) of k='a' is open." in said
@@ -182,23 +186,21 @@ def test_a_key_may_name_the_windowing():
     assert visit.startswith("The window [1970-01-01 00:01:10, 00:01:20) of k='b', windowing='visit' is open.")
     gone = both.why(SCRIPT, key={"k": "a", "windowing": "visit"}, window=6)
     assert gone.startswith(
-        "In the windowing 'visit': No window of key k='a', windowing='visit' that holds 1970-01-01 00:00:06 is kept"
+        "In the windowing 'visit': No window of key k='a', windowing='visit' that contains 1970-01-01 00:00:06 is stored"
     )
 
 
 def test_a_row_without_event_time_is_dropped_once_under_several_windowings():
     both = SOURCE.window({"minute": bm.FixedWindows(60), "visit": bm.Sessions(10)}).accumulate(n=Count())
     script = TestStream().add([{**A, "ts": None}, {**A, "ts": 5}]).advance_watermark_to(200).add([{**A, "ts": 6}])
-    assert "Rows that this stage dropped so far: 2 as expired, 1 as null_event_time." in both.why(
-        script, key={"k": "a"}
-    )
+    assert "Rows dropped by this stage so far: 2 as expired, 1 as null_event_time." in both.why(script, key={"k": "a"})
 
 
 def test_several_windows_get_a_paragraph_each_and_the_rest_is_counted():
     rows = [{"k": "a", "v": 1, "ts": 60 * i} for i in range(6)]
     said = COUNTS.why(TestStream().add(rows), key="a")
     assert said.count("is open.") == 3
-    assert said.endswith("And 3 windows more; say which: why(key=..., window=...).")
+    assert said.endswith("3 more windows; narrow it down with why(key=..., window=...).")
 
 
 def test_the_input_that_holds_the_watermark_back_is_named():
@@ -209,7 +211,7 @@ def test_the_input_that_holds_the_watermark_back_is_named():
         script.advance_watermark_to(30, input="payments").advance_watermark_to(800, input="orders"), key="a", window=0
     )
     assert (
-        "Input `payments` holds it back: the latest of its rows is of 1970-01-01 00:00:40, 12 minutes 40 seconds behind that of "
+        "Input `payments` holds it back: its latest row is at 1970-01-01 00:00:40, 12 minutes 40 seconds behind that of "
         "`orders`, and its watermark is 10 seconds behind its rows."
     ) in held
     none = both.why(script.advance_watermark_to(800, input="orders"), key="a", window=0)
@@ -223,11 +225,8 @@ def test_the_next_batch_and_the_reasons_that_hold_a_fired_pane_back():
     windows = rows_of(facts.asked(EVERY).read(stores[0]))
     question = read_question_of(facts, "a")
     said = why(facts, question, windows, QueryFacts(7, 0, 90_000_000, is_last=True))
-    assert (
-        "have taken it to 1970-01-01 00:01:30, which counts from the next batch on: this window's end is passed there"
-        in said
-    )
-    assert "What fires is held back by the suppress 'final'" in said
+    assert "advance it to 1970-01-01 00:01:30, from the next batch on: that is past this window's end" in said
+    assert "Its panes are buffered by the suppress 'final'" in said
 
 
 def read_question_of(facts, key):

@@ -208,7 +208,7 @@ REFUSED = {
     "sessions": (
         bm.PipelineError,
         lambda: FEED.window(bm.Sessions(5)).accumulate(n=Count()).explain(),
-        ["over a changelog", "does not merge"],
+        ["over a changelog", "do not merge"],
     ),
     "discarding": (
         bm.PipelineError,

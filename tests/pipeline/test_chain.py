@@ -46,10 +46,10 @@ def test_explain_describes_each_stage_of_a_chain():
         TOTALS.then(BY_TOTAL).then(bm.Pipeline().accumulate(most=Max("users"))).explain().split("\n\n")
     )
     assert first.startswith("stage 1 of 3\nrows         by user; event time in ts")
-    assert "before the clocks move; a retraction removes the row it takes back" in second
+    assert "before the clocks move; a retraction removes the retracted row" in second
     assert "watermark    that of the stage before\n" in second
     for stage in (second, third):
-        assert "those of the panes it takes: fixed, 10 seconds long" in stage
+        assert "inherited from the panes: fixed, 10 seconds long" in stage
     assert "retraction" not in third.splitlines()[1]
 
 

@@ -197,8 +197,8 @@ def test_explain_names_the_inputs_that_hold_the_watermark_back():
     idle = CLICKS.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout=5))
     said = bm.merge(orders=ORDERS, clicks=idle).window(bm.FixedWindows(10)).accumulate(n=Count()).explain()
     words = " ".join(said.split())
-    assert "watermark the least of the inputs'. orders: the greatest event time seen" in words
-    assert "Until every input has one there is none" in words
+    assert "watermark the minimum of the inputs' watermarks. orders: the maximum event time so far" in words
+    assert "It is undefined until every input has one" in words
     assert "; when rows of orders stop, it stops, since there is no idle_timeout" in words
 
 

@@ -87,19 +87,19 @@ def test_policies_declare_their_properties():
         (
             bm.BoundedOutOfOrderness("30 seconds"),
             (
-                "the greatest event time seen, less 30 seconds; it moves between batches; when rows stop it stops, and what "
-                "waits for it, such as open windows, stays (idle_timeout lets it go)"
+                "the maximum event time so far minus 30 seconds; it moves between batches; when rows stop, it stops, and "
+                "open windows stay open (an idle_timeout closes them)"
             ),
         ),
         (
             bm.BoundedOutOfOrderness(0, max_future="1 hour", idle_timeout="1 minute"),
             (
-                "the greatest event time seen, less 0 seconds; it moves between batches; rows later than the clock by more than "
-                "1 hour do not move it; when nothing has moved it for 1 minute on the clock, it moves on with the clock"
+                "the maximum event time so far minus 0 seconds; it moves between batches; rows later than the clock by more than 1 "
+                "hour do not move it; when it has not moved for 1 minute on the clock, it advances with the clock"
             ),
         ),
-        (bm.ProcessingTimeLag("1 minute"), "the batch's clock, less 1 minute"),
-        (bm.Punctuated("w"), "the greatest value of w seen; it moves between batches"),
+        (bm.ProcessingTimeLag("1 minute"), "the batch's clock minus 1 minute"),
+        (bm.Punctuated("w"), "the maximum value of w so far; it moves between batches"),
         (Watermark(), "that of the stage before"),
     ],
     ids=lambda part: repr(part)[:40],

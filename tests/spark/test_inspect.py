@@ -44,7 +44,7 @@ SCRIPT = (
 
 def facts(said):
     """The facts that a script and a checkpoint share: all except the source of the watermark, and the batch."""
-    return said.partition("Its rule")[0]
+    return said.partition("Its trigger")[0]
 
 
 def test_the_checkpoint_of_a_stopped_merge_explains_why(spark, tmp_path):
@@ -55,9 +55,9 @@ def test_the_checkpoint_of_a_stopped_merge_explains_why(spark, tmp_path):
         assert facts(with_pipeline.why(**asked)) == facts(PIPELINE.why(SCRIPT, **asked)), key
     without = found.why(key="a")
     assert facts(without) == re.sub(r", bits=(5|None)", "", facts(PIPELINE.why(SCRIPT, key="a")))
-    assert without.partition("Not known: ")[2].startswith("the values of bits=OfInput(")
+    assert without.partition("Unknown: ")[2].startswith("the values of bits=OfInput(")
     held = (
-        "Input `payments` holds it back: the latest of its rows is of 1970-01-01 00:00:40, 30 seconds behind that of `orders`, and its "
+        "Input `payments` holds it back: its latest row is at 1970-01-01 00:00:40, 30 seconds behind that of `orders`, and its "
         "watermark is 10 seconds behind its rows."
     )
     assert held in without

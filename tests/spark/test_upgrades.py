@@ -48,7 +48,7 @@ def test_compatibility_is_reported_before_an_offset_is_written(spark, files, run
     changed = check(eager.accumulate(most=bm.accumulations.Max("score")))
     assert changed.ok
     assert [one.what for one in changed.changes] == ["accumulation most", "panes"]
-    assert "starts as new in every open window" in str(changed)
+    assert "starts in its initial state in every open window" in str(changed)
     assert "continues" in changed._repr_html_()
     found = check(PIPELINE.window(bm.FixedWindows(20)).trigger(t.Repeatedly(t.AfterProcessingTime("1 minute"))))
     assert [one.what for one in found.refused] == ["clock", "window"], found

@@ -126,7 +126,7 @@ class Wrong(Trigger):
         (Wrong(fires="yes"), ["should_fire returned 'yes'", "True or False"]),
         (Wrong(wakes=5.5), ["wakes_at returned 5.5", "None, or whole microseconds"]),
         (Wrong(wakes=EPOCH), ["wakes_at returned datetime", "whole microseconds since the epoch"]),
-        (Wrong(state=ValueError), ["a trigger of your own", "a builtins.type", "checkpoint", "None, bool, int"]),
+        (Wrong(state=ValueError), ["a custom trigger", "a builtins.type", "checkpoint", "None, bool, int"]),
     ],
     ids=str,
 )

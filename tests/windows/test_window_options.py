@@ -7,7 +7,7 @@ from beamish.windows import Windowings
 from beamish.windows.time_windows import InheritedWindows
 from tests.own.windows import OwnGap, PlainWindows, UntilMinute
 
-ALL = "one, all of time; it never ends while the stream runs"
+ALL = "one global window; it never ends while the stream runs"
 
 
 @pytest.mark.parametrize(
@@ -15,19 +15,19 @@ ALL = "one, all of time; it never ends while the stream runs"
     [
         (bm.FixedWindows("2 minutes"), "fixed, 2 minutes long"),
         (bm.FixedWindows("2 minutes", "5 seconds"), "fixed, 2 minutes long, shifted by 5 seconds"),
-        (bm.SlidingWindows(10, 5), "sliding, 10 seconds long, a new one every 5 seconds; a row is in every one that holds it"),
-        (bm.SlidingWindows(5, 10), "sliding, 5 seconds long, a new one every 10 seconds; sampled: rows between them are in none"),
-        (bm.Sessions(10), "sessions: rows of a key less than 10 seconds apart; they grow and merge as rows come"),
+        (bm.SlidingWindows(10, 5), "sliding, 10 seconds long, one every 5 seconds; a row is in each that contains it"),
+        (bm.SlidingWindows(5, 10), "sliding, 5 seconds long, one every 10 seconds; sampled: rows between them are in none"),
+        (bm.Sessions(10), "sessions: rows of a key less than 10 seconds apart; they grow and merge as rows arrive"),
         (bm.GlobalWindow(), ALL),
         (bm.CalendarWindows(weeks=1), "calendar, 1 week long by the clocks of UTC, counted from 1970-01-05"),
         (
             bm.CalendarWindows(months=3, timezone="Europe/Paris", starting="2024-02-29"),
             "calendar, 3 months long by the clocks of Europe/Paris, counted from 2024-02-29",
         ),
-        (InheritedWindows(bm.FixedWindows(10)), "those of the panes it takes: fixed, 10 seconds long"),
+        (InheritedWindows(bm.FixedWindows(10)), "inherited from the panes: fixed, 10 seconds long"),
         (
             Windowings({"ten": bm.FixedWindows(10), "all": bm.GlobalWindow()}),
-            f"2 windowings in one pass, told apart by the column windowing: ten: fixed, 10 seconds long; all: {ALL}",
+            f"2 windowings in one pass, named in the column windowing: ten: fixed, 10 seconds long; all: {ALL}",
         ),
         (UntilMinute(), "UntilMinute(), which do not merge"),
         (PlainWindows(10), "PlainWindows(size=10000000), which do not merge"),

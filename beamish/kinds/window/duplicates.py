@@ -81,7 +81,7 @@ class RememberedIdsPart(DuplicatesPart):
     def __init__(self, ids: pa.Schema, numbering: Numbering | None, within_us: int) -> None:
         super().__init__(ids, numbering)
         self._within_us = within_us
-        self.stores = f"; and the {', '.join(ids.names)} of each row, until forgotten"
+        self.stores = f"; and the {', '.join(ids.names)} of each row, until it expires"
 
     def tables(self, plan: WindowPlan) -> Iterator[KeyedTable]:
         schema = pa.schema([*plan.key_schema, *self.ids])
@@ -135,7 +135,7 @@ class IdsOfWindowsPart(DuplicatesPart):
     def __init__(self, ids: pa.Schema, numbering: Numbering | None) -> None:
         super().__init__(ids, numbering)
         self.pools = {"ids": pa.schema([("ids", pa.list_(pa.struct(list(ids))))])}
-        self.stores = f", and the {', '.join(ids.names)} of each row that it took"
+        self.stores = f", and the {', '.join(ids.names)} of each of its rows"
 
     def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
         """Rows are looked for in all windows of their key that are kept."""

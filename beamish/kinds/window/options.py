@@ -55,8 +55,8 @@ class Retention:
         """As text, for explain."""
         said = [f"{value} {name}" for name, value in attrs.asdict(self).items() if value is not None]
         return (
-            f"per key its latest windows, as long as they are together at most {' and '.join(said)}; the others give their last pane, and "
-            "rows that come for them are dropped"
+            f"per key the latest windows, in total at most {' and '.join(said)}; older ones are evicted: they emit their last pane, "
+            "and later rows for them are dropped"
         )
 
 

@@ -96,17 +96,15 @@ def describe_pairs_once(join: Join, options: WindowOptions) -> str:
     """When a pair comes, and what is kept, for explain."""
     window = options.window
     several = window is not None and window.may_overlap and not isinstance(window, Within)  # where a pair is in one
-    words = "each comes once, when its second row does" + ", in the first window that took both" * several
+    words = "each is emitted once, when its second row arrives" + ", in the first window with both" * several
     if window is not None and window.merging:
         words += " or their windows merge"
     alone = [name for name, comes in ((join.left, join.keeps_left), (join.right, join.keeps_right)) if comes]
     if alone:
-        words += (
-            f"; a row of {' or '.join(alone)} without a match comes once, in the last pane or when it is no longer kept"
-        )
+        words += f"; an unmatched row of {' or '.join(alone)} is emitted once, in the last pane or when it expires"
     limits = [f"the latest {rows} rows of {name}" for name, rows in join.keep_rows.items()]
     limits += [f"rows of {name} until the watermark is {kept} past them" for name, kept in join.keep_for.items()]
-    of_all = f"; a key and window keeps {' and '.join(limits)}" if limits else "; a window keeps its rows"
+    of_all = f"; stored per key and window: {' and '.join(limits)}" if limits else "; a window stores its rows"
     return words + of_all
 
 

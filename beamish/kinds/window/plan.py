@@ -97,20 +97,20 @@ class WindowPlan:
         if self.options.drops_errors:
             return "on_error('drop') needs the rows"
         if not self.progress.by_watermark:
-            return "they are counted in the shard"
+            return "rows are numbered in the shard"
         if self.window.merging:
-            return "windows that merge are known only in the shard"
+            return "windows merge in the shard"
         if self.takes_panes:
-            return "they are the panes of another stage"
+            return "rows are the panes of another stage"
         if self.signed:
-            return "some take others back"
+            return "rows may be retracted"
         if self.options.deduplication is not None:
-            return "which of them came before is known only in the shard"
+            return "duplicates are found in the shard"
         if not self.window.preaggregates:
-            return "the window option does not say which slices of time its windows consist of"
+            return "the window option does not define slices"
         for bound in self.accumulations:
             if bound.accumulation.python or not bound.accumulation.preaggregates:
-                return f"{bound.name}={bound.accumulation!r} works on rows"
+                return f"{bound.name}={bound.accumulation!r} needs the rows"
         return ""
 
     @cached_property

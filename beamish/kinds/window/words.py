@@ -55,7 +55,7 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
     if options.derived:
         yield "columns", f"computed: {shown_formulas(options.derived)}"
     if options.having is not None:
-        yield "having", f"only panes with {options.having!r} come out, and only their retractions"
+        yield "having", f"only panes with {options.having!r} are emitted, and only their retractions"
     yield "timestamp", _timestamp(options)
     yield "dropped", _dropped(options, takes)
     if options.drops_errors:
@@ -66,13 +66,13 @@ def _takes(takes: Sequence[Relation]) -> str:
     panes = [relation for relation in takes if relation.is_panes]
     named = ", ".join(str(relation.name) for relation in panes)
     whose = "the panes of the stage before" if panes[0].name is None else f"the panes of {named}"
-    removal = "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
+    removal = "; a retraction removes the retracted row" if any(relation.retracts for relation in panes) else ""
     return f"{whose}, before the clocks move{removal}"
 
 
 def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
     keys = ", ".join(map(str, takes[0].keys))
-    by = f"by {keys}" if keys else "not keyed: all rows are of one key"
+    by = f"by {keys}" if keys else "not keyed: all rows have one key"
     if takes[0].name is not None:
         by = f"of {len(takes)} inputs, {by}"
     values = ", ".join(f"{name} = {accumulation!r}" for name, accumulation in options.accumulations.items())
@@ -86,7 +86,7 @@ def _times(relation: Relation) -> str:
     if has_no_event_time(relation.event_time):
         time = "no event time"
     if relation.is_signed:
-        time += "; each is a change, and what is deleted takes an equal row back"
+        time += "; each is a change: a delete retracts an equal row"
     if relation.name is None:
         return time
     return f"{relation.name}: {time}" + (f", keyed by {', '.join(map(str, relation.keys))}" * bool(relation.keys))
@@ -101,7 +101,7 @@ def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
     """How rows are numbered, and the cost."""
     words = attrs.evolve(numbering, over_stream=numbering.over_stream or not takes[0].keys).describe()
     if numbering.over_stream or not takes[0].keys:
-        words += "; one shard counts them all, so one task does all the work of this stage"
+        words += "; a single shard numbers all rows, so one task does all the work of this stage"
     return words
 
 
@@ -110,11 +110,11 @@ def _watermark(takes: Sequence[Relation]) -> str:
         return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
     if all(has_no_event_time(relation.event_time) for relation in takes):
         return NoWatermark().describe()
-    words = "the least of the inputs'"
+    words = "the minimum of the inputs' watermarks"
     for relation in takes:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
         words += f". {relation.name}: {own}"
-    words += ". Until every input has one there is none"
+    words += ". It is undefined until every input has one"
     waits = [str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)]
     if waits:
         words += f"; when rows of {' or '.join(waits)} stop, it stops, since there is no idle_timeout"
@@ -123,9 +123,12 @@ def _watermark(takes: Sequence[Relation]) -> str:
 
 def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
     if options.trigger.needs_clock or any(policy.needs_clock for relation in takes for policy in relation.watermarks):
-        return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every Spark trigger interval (writeStream.trigger)"
+        return (
+            "needed: a heartbeat row carries the batch's clock to every shard, so a batch runs at every Spark trigger interval "
+            "(writeStream.trigger)"
+        )
     if takes[0].name is not None and any(relation.is_panes for relation in takes):
-        return "not needed; but on Spark heartbeats have every shard take up what its inputs' watermarks have become"
+        return "not needed; but on Spark heartbeats carry the inputs' watermarks to every shard"
     return "not needed: nothing here depends on processing time"
 
 
@@ -133,38 +136,39 @@ def _late(options: WindowOptions) -> str:
     lateness = options.lateness_in_words
     if options.counts_rows:
         if options.numbering is None or options.numbering.numbered_by is None:
-            kept = f"; a window is kept for {lateness} more, for state() alone" if lateness else ""
-            return f"rows are numbered as they come, so none is late{kept}"
-        then = f"taken until the numbers are {lateness} past it" if lateness else "dropped"
-        return f"rows whose number comes after its window was full are late; they are {then}"
-    then = f"taken until the watermark is {lateness} past it" if lateness else "dropped"
-    return f"rows that come after the watermark has passed their window's end are late; they are {then}"
+            kept = f"; a window is stored for {lateness} more, for state() only" if lateness else ""
+            return f"rows are numbered on arrival, so none is late{kept}"
+        then = f"added until the numbers are {lateness} past it" if lateness else "dropped"
+        return f"rows whose number arrives after its window was full are late; they are {then}"
+    then = f"added until the watermark is {lateness} past it" if lateness else "dropped"
+    return f"rows that arrive after the watermark has passed their window's end are late; they are {then}"
 
 
 def _closing(options: WindowOptions) -> str:
     at = f" plus {options.lateness_in_words}" if options.lateness else ""
-    what = "its rows' numbers are" if options.counts_rows else "the watermark is"
-    words = f"a window expires when {what} at its end{at}: what is in no pane yet comes out"
+    what = "its row numbers reach" if options.counts_rows else "the watermark reaches"
+    emits = "rows in no pane yet are emitted in a last pane"
     if options.closing is ClosingBehavior.FIRE_ALWAYS:
-        words += " (and a last pane even if nothing is)"
-    words += " and its state goes"
-    if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
-        return words + "; the on-time pane comes even if nothing is new in it"
-    return words + "; an on-time pane comes only if something is new in it"
+        emits = "it emits a last pane, even without new rows"
+    on_time = "even without" if options.on_time is OnTimeBehavior.FIRE_ALWAYS else "only with"
+    return (
+        f"a window expires when {what} its end{at}: {emits}, and its state is deleted; the on-time pane is emitted {on_time} "
+        "new rows"
+    )
 
 
 def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
     """The state of inactive keys."""
     numbering = options.numbering
     within = options.deduplication.within if options.deduplication is not None else None
-    ids = f"; its ids are kept until the watermark is {within} past them" if within is not None else ""
-    ids = "; its ids are kept forever" if within == FOREVER else ids
+    ids = f"; its ids are stored until the watermark is {within} past them" if within is not None else ""
+    ids = "; its ids are stored forever" if within == FOREVER else ids
     if numbering is not None and not numbering.over_stream and takes[0].keys:
         if numbering.idle is None:
-            return f"by nothing: the number of each key, and its last window, are kept for ever; idle='30 days' forgets a key without rows{ids}"
+            return f"no: the number of each key, and its last window, are stored forever; idle='30 days' expires idle keys{ids}"
         return f"the state of a key without new rows is deleted when the watermark is {numbering.idle} past its latest row{ids}"
     if numbering is None and options.never_ends and options.forget_after is None:
-        return f"by nothing: a key that never comes again is kept for ever, since all of time is its window; .forget_after('30 days') ends it{ids}"
+        return f"no: the global window of each key is stored forever; .forget_after('30 days') expires idle keys{ids}"
     if numbering is None and options.never_ends:
         return f"the state of a key without new rows is deleted when the watermark is {options.forget_after} past its latest row{ids}"
     return f"the state of a key without new rows is deleted when its last window has expired{ids}"
@@ -172,24 +176,27 @@ def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 def _forgotten(options: WindowOptions) -> str:
     return (
-        f"a key is forgotten when the watermark is {options.forget_after} past its latest row: what is in no pane yet comes out as its last "
-        "pane, and its state goes; a row that comes later begins anew"
+        f"a key expires when the watermark is {options.forget_after} past its latest row: rows in no pane yet are emitted in its "
+        "last pane, and its state is deleted; a later row starts a new window"
     )
 
 
 def _mode(options: WindowOptions) -> str:
     if options.discards:
-        return "what came since the window's last pane"
-    words = "all that came so far"
+        return "the rows since the window's last pane"
+    words = "all rows so far"
     if options.retracts:
-        words += "; before it a RETRACTION repeats the pane it takes back"
+        words += "; before it a RETRACTION repeats the pane it replaces"
         if options.window is not None and options.window.merging:
             when = "at once" if options.retracts_at_merge else "together with the merged window's next pane"
-            words += f"; panes of windows merged away are retracted {when}"
+            words += f"; panes of merged-away windows are retracted {when}"
     elif options.window is not None and options.window.merging and _fires_twice(options):
-        words += "; panes of windows merged away are not retracted: a table would keep them (accumulating_and_retracting() retracts them)"
+        words += (
+            "; panes of merged-away windows are not retracted: a table would keep them (accumulating_and_retracting() retracts "
+            "them)"
+        )
     if options.only_updated:
-        words += "; a pane with the same values as the one before is left out"
+        words += "; a pane with the same values as the one before is omitted"
     return words
 
 
@@ -202,33 +209,33 @@ def _timestamp(options: WindowOptions) -> str:
     if options.combiner is TimestampCombiner.END_OF_WINDOW:
         all_of_time = options.window is not None and (options.window.is_all_of_time or options.counts_rows)
         return "null" if all_of_time else "the last microsecond of the window"
-    words = f"the {options.combiner.value} event time among the rows new in the pane that came in time"
+    words = f"the {options.combiner.value} event time of the pane's new rows that were not late"
     alone = any(one.keeps_left or one.keeps_right for _, one in joins_once(options.accumulations))
-    return words + "; null where only rows without a match come" * (alone and options.never_ends)
+    return words + "; null if a pane has unmatched rows only" * (alone and options.never_ends)
 
 
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
-    errors = "rows with which something raises, " if options.drops_errors else ""
+    errors = "rows that cause an error, " if options.drops_errors else ""
     return errors + _dropped_by_rule(options, takes)
 
 
 def _errors(options: WindowOptions) -> str:
-    listed = "" if options.lists_dropped else ", and only counted, since only panes go on"
-    return f"the row with which a function raises or a sum overflows is dropped{listed}; what raises for a pane stops the query"
+    listed = "" if options.lists_dropped else ", and only counted, since only panes are forwarded"
+    return f"the row that makes a function raise or a sum overflow is dropped{listed}; an error in a pane's values stops the query"
 
 
 def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
-    removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
-    again = "rows that come again, " if options.deduplication is not None else ""
+    removals = "removals without a matching row, where that is known, " if _is_signed(takes) else ""
+    again = "duplicates, " if options.deduplication is not None else ""
     by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
-    again += "rows older than what is kept of their input, " * by_time
+    again += "rows older than the keep_for of their input, " * by_time
     finished = ", rows of windows whose trigger has finished" * options.trigger.may_lose_rows(options.lateness)
     if options.counts_rows:
         brought = options.numbering is not None and options.numbering.numbered_by
-        words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows{finished}; "
-        return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
+        words = f"{again}{'rows without a number, ' if brought else ''}rows of expired windows{finished}; "
+        return words + ("each is emitted with its reason" if options.lists_dropped else "with_dropped() lists them")
     words = f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows{finished}; "
-    return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
+    return words + ("each is emitted with its reason" if options.lists_dropped else "with_dropped() lists them")
 
 
 def _is_signed(takes: Sequence[Relation]) -> bool:
@@ -238,14 +245,14 @@ def _is_signed(takes: Sequence[Relation]) -> bool:
 def carried(plan: WindowPlan) -> str:
     """How rows travel to their shards."""
     if plan.preaggregates:
-        return "rows are summed up by key and window before the shuffle"
-    return f"rows are packed, not summed up, before the shuffle: {plan.why_not_preaggregated}"
+        return "rows are pre-aggregated by key and window before the shuffle"
+    return f"rows are packed, not pre-aggregated, before the shuffle: {plan.why_not_preaggregated}"
 
 
 def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
     """The unit of the state of shards: one row each."""
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
-    values = ", and the values last emitted" if plan.options.keeps_values else ""
+    values = ", and the last emitted values" if plan.options.keeps_values else ""
     values += "".join(part.stores for part in plan.parts)
     return f"{plan.shards} shards; one row per {per} with {columns}{values}"
 

@@ -111,7 +111,7 @@ _WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
 def why_not_native(plan: WindowPlan) -> str:
     """Why a plan cannot use Spark's own aggregation; empty if it can."""
     if plan.has_several_inputs:
-        return "it takes several inputs"
+        return "it has several inputs"
     if plan.takes_panes:
         return "it takes the panes of another stage"
     if has_no_event_time(plan.takes[0].event_time):
@@ -134,7 +134,7 @@ def why_not_native(plan: WindowPlan) -> str:
         return why_not
     for bound in plan.accumulations:
         if type(bound.accumulation) not in _AGGREGATES:
-            return f"Spark has no aggregate of exactly the meaning of {bound.name}={bound.accumulation!r}"
+            return f"Spark has no aggregate with exactly the semantics of {bound.name}={bound.accumulation!r}"
     return ""
 
 

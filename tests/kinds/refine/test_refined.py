@@ -36,7 +36,7 @@ def test_explain_lists_conditions_and_columns():
     words = " ".join(REFINED.explain().split())
     assert "where only rows with ((score > 0) and (score < 9)); the others still advance the watermark" in words
     assert "columns computed: double=multiply_checked(n, 2)" in words
-    assert "having only panes with (double >= 4) come out, and only their retractions" in words
+    assert "having only panes with (double >= 4) are emitted, and only their retractions" in words
 
 
 def test_a_filtered_pane_is_not_retracted():

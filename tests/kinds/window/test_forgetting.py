@@ -88,22 +88,22 @@ def test_repr_of_forget_after():
     pipeline = EVER.forget_after("30 days")
     assert ".forget_after('30 days')" in repr(pipeline)
     assert eval(repr(pipeline), {**vars(bm), **vars(bm.triggers), **vars(bm.accumulations)}) == pipeline
-    assert "30 days past its latest row: what is in no pane yet comes out" in " ".join(pipeline.explain().split())
+    assert "30 days past its latest row: rows in no pane yet are emitted" in " ".join(pipeline.explain().split())
 
 
 KEYED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
 BOUNDED = {
     "windows": (KEYED.window(bm.FixedWindows(5)).accumulate(n=Count()), "the state of a key without new rows is deleted when its last window has expired"),
-    "all of time": (EVER, "by nothing: a key that never comes again is kept for ever, since all of time is its window"),
+    "all of time": (EVER, "no: the global window of each key is stored forever"),
     "forgotten": (EVER.forget_after("3 days"), "when the watermark is 3 days past its latest row"),
-    "one of several": (EVER.window({"a": bm.GlobalWindow(), "b": bm.FixedWindows(5)}), "by nothing"),
-    "rows": (KEYED.window(bm.CountWindows(5)).accumulate(n=Count()), "by nothing: the number of each key"),
+    "one of several": (EVER.window({"a": bm.GlobalWindow(), "b": bm.FixedWindows(5)}), "no: the global window"),
+    "rows": (KEYED.window(bm.CountWindows(5)).accumulate(n=Count()), "no: the number of each key"),
     "idle rows": (KEYED.window(bm.CountWindows(5, idle="1 day")).accumulate(n=Count()), "1 day past its latest row"),
     "rows of the stream": (KEYED.window(bm.CountSessions(5)).accumulate(n=Count()), "its last window has expired"),
     "each once": (KEYED.deduplicate("k", within="1 hour"), "1 hour past its latest row"),
     "known in windows": (
         KEYED.window(bm.FixedWindows(5)).deduplicate("k", within="1 hour").accumulate(n=Count()),
-        "its ids are kept until the watermark is 1 hour past them",
+        "its ids are stored until the watermark is 1 hour past them",
     ),
     "versions": (KEYED.versions("1 day"), "the latest version of each key is stored for ever"),
     "as of": (

@@ -108,7 +108,7 @@ def test_the_name_of_the_column_is_taken():
 def test_explain_names_each():
     text = visits().explain()
     assert "minute: fixed, 1 minute long" in text
-    assert "visit: sessions" in text
+    assert "visit: sessions" in " ".join(text.split())
 
 
 def test_windowings_survive_repr():

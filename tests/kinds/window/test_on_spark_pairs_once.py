@@ -145,4 +145,4 @@ def test_a_batch_gives_each_pair_once_and_cuts_nothing(inputs):
 
 def test_explain_of_a_batch_describes_when_a_pair_is_emitted(inputs):
     words = MERGED.window(bm.SlidingWindows(20, 10)).accumulate(**once()).explain(**inputs)
-    assert "in the first window that took both" in " ".join(words.split())
+    assert "in the first window with both" in " ".join(words.split())

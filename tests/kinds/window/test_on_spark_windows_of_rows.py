@@ -107,7 +107,7 @@ def test_a_batch_numbers_its_rows_as_spark_does(spark, events):
     ends = {(key, n): values for key, n, values in theirs.collect()}
     ours = {(row.k, row.window.end): row.vs for row in panes.collect()}
     assert {at: values for at, values in ours.items() if at in ends} == ends
-    assert "they are counted" not in lasts.explain(rows)
+    assert "rows are numbered in the shard" not in lasts.explain(rows)
     assert "rows are numbered 0, 1, 2" in " ".join(lasts.explain(rows).split())
 
 

@@ -199,20 +199,18 @@ def test_explain_of_pairs_once():
         return " ".join(words.partition("\npairs ")[2].partition("\nwatermark ")[0].split())
 
     assert (
-        pairs(once(window=bm.FixedWindows(10))) == "each comes once, when its second row does; a window keeps its rows"
+        pairs(once(window=bm.FixedWindows(10)))
+        == "each is emitted once, when its second row arrives; a window stores its rows"
     )
-    assert "in the first window that took both" in pairs(once(window=bm.SlidingWindows(20, 10)))
+    assert "in the first window with both" in pairs(once(window=bm.SlidingWindows(20, 10)))
     assert "first window" not in pairs(once(window=bm.Within(10, of="orders")))
     assert "or their windows merge" in pairs(once(window=bm.Sessions(10)))
     words = pairs(once(FullOuterJoin, keep_rows={"orders": 3}, keep_for={"shipments": "10 minutes"}))
-    assert (
-        "a row of orders or shipments without a match comes once, in the last pane or when it is no longer kept"
-        in words
-    )
+    assert "an unmatched row of orders or shipments is emitted once, in the last pane or when it expires" in words
     assert words.endswith(
-        "a key and window keeps the latest 3 rows of orders and rows of shipments until the watermark is 10 minutes past them"
+        "stored per key and window: the latest 3 rows of orders and rows of shipments until the watermark is 10 minutes past them"
     )
-    assert "rows older than what is kept of their input" in once(keep_for={"orders": 3}).explain()
+    assert "rows older than the keep_for of their input" in once(keep_for={"orders": 3}).explain()
     assert "older than what" not in once(keep_rows={"orders": 3}).explain()
 
 

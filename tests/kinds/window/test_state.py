@@ -137,8 +137,8 @@ def test_a_changed_trigger_reads_shards_not_yet_called():
     facts = stage_facts({1: before, 0: taken_up})
     assert facts.plan.options.trigger == Repeatedly(AfterCount(3))
     assert [facts.asked(Asked(Keeps.WINDOWS)).read(store)["waits_for"].to_pylist() for store in (taken_up, before)] == [
-        ["1 more row (2 of 3 have come since it began waiting)"],
-        ["2 more rows (1 of 3 have come since it began waiting)"],
+        ["1 more row (2 of 3 have arrived since it began waiting)"],
+        ["2 more rows (1 of 3 have arrived since it began waiting)"],
     ]
 
 

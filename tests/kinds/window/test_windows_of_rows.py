@@ -105,15 +105,15 @@ def test_explain_speaks_of_rows():
     words = " ".join(COUNTED.explain().split())
     assert "a window fires when it is full, then with every bundle of rows" in words
     assert "event time" not in words.partition("dropped")[2]
-    assert "those of each key by themselves" in words
+    assert "on arrival, per key" in words
     brought = TIMED.window(bm.CountWindows(5, numbered_by="i", delay=2)).accumulate(n=Count())
     words = " ".join(brought.explain().split())
-    assert "rows bring their numbers, in i" in words
-    assert "rows without number" in words
+    assert "rows are numbered by column i" in words
+    assert "rows without a number" in words
     assert "idle_timeout" not in words
     alone = bm.Pipeline().window(bm.CountWindows(5)).accumulate(n=Count())
-    assert "all rows together; one shard" not in " ".join(COUNTED.explain().split())
-    assert "all rows together" in " ".join(alone.explain().split())
+    assert "a single shard" not in " ".join(COUNTED.explain().split())
+    assert "over all rows, in a micro-batch" in " ".join(alone.explain().split())
 
 
 def test_rows_asked_for_by_names_that_are_there_twice_are_refused():

@@ -9,7 +9,7 @@ from beamish.triggers import AfterCount, AfterWatermark, Repeatedly
 COUNTS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").accumulate(n=Count())
 SESSIONS, TENS = (COUNTS.window(window).accumulating() for window in (bm.Sessions(10), bm.FixedWindows(10)))
 EARLY = AfterWatermark(early=AfterCount(1))
-STAY = "panes of windows merged away are not retracted"
+STAY = "panes of merged-away windows are not retracted"
 FINISHED = "rows of windows whose trigger has finished"
 
 
