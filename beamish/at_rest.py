@@ -67,7 +67,7 @@ class StageFacts:
 
     Attributes:
         about: its description.
-        plans: of windows, by the name of the windowing, None for one without; empty: it is no stage of windows.
+        plans: of windows, by the name of the windowing, None for a single one; empty: not a window stage.
         inputs: what it takes.
         watermark_us, clock_us: how far it has come; clock 0: it needs none.
         follows_query: whether its watermark moves with the query's, as far as it is known.

@@ -270,7 +270,7 @@ def descriptions(flow: BoundFlow) -> list[dict[str, Any]]:
 
 @attrs.frozen
 class InputDescription:
-    """What a description says of an input.
+    """The description of an input.
 
     Attributes:
         name: what the stage calls it; None: it is the only one.
@@ -321,7 +321,7 @@ class Description:
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> Description:
-        """A description as it is stored; empty: there is none."""
+        """A description as stored; empty: not stored."""
         if "spec" not in about:
             older, rest = described(about)
             return cls(inputs=[InputDescription(**one) for one in older], **rest)

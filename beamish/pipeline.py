@@ -375,8 +375,8 @@ class Pipeline:
                 ``pc.field("pane", "timing") == "LATE"``. Combine conditions by ``&``, ``|`` and ``~``.
 
         Raises:
-            OptionError: it is no expression, or one that is never true, such as a comparison with null.
-            PipelineError: it is a merge or an as-of join: say it of an input.
+            OptionError: not an expression, or one that is never true, such as a comparison with null.
+            PipelineError: it is a merge or an as-of join: call it on an input.
 
         Example:
             >>> import beamish as bm
@@ -526,7 +526,7 @@ class Pipeline:
                 or ``~pc.field("pane", "is_last")``. Null is false.
 
         Raises:
-            OptionError: it is no expression, or one that is never true, such as a comparison with null.
+            OptionError: not an expression, or one that is never true, such as a comparison with null.
             PipelineError: the stage has no windows.
 
         Example:
@@ -749,7 +749,7 @@ class Pipeline:
         """Read rows, or the panes of the stage before, as changes of a table, and emit its versions (SCD type 2).
 
         A row sets the value of its key from its event time until the key's next change. Changes may be out of order: an outdated
-        version is retracted and the corrected one emitted, so live versions of a key never overlap. Of several changes of the
+        version is retracted and the corrected one emitted, so live versions of a key never overlap. Among several changes of the
         same key and time one is effective: the greatest ``sequence_by``, else the later bundle's; within a bundle a value before
         a delete, then the greatest values. ``bm.as_of_join`` joins rows with the version valid at their time. The pipeline
         declares ``event_time`` and ``key_by`` only (a later stage ``key_by`` only; none: a single key).

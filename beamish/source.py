@@ -149,10 +149,10 @@ class StoredPanes(Source):
 
 
 def key_by_call(keys: tuple[Any, ...]) -> str:
-    """The call that declares keys; empty if there are none."""
+    """The call that declares keys; empty without keys."""
     return f".key_by({', '.join(map(repr, keys))})" if keys else ""
 
 
 def where_call(where: Formula | None) -> str:
-    """The call that declares a condition; empty if there is none."""
+    """The call that declares a condition; empty without one."""
     return "" if where is None else f".where({where!r})"

@@ -40,7 +40,7 @@ class Composite(Trigger):
     _fires: ClassVar[str]
     """How it fires by its parts, such as "at the first of"."""
     _waits: ClassVar[str]
-    """What it waits for, such as "the first of"."""
+    """The condition in words, such as "the first of"."""
 
     def __init__(self, *triggers: Trigger) -> None:
         name = type(self).__name__

@@ -15,7 +15,7 @@ windows as columns and calls
 Laws:
 
 1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, its values, the watermark and the clock.
-2. After ``on_fire`` a trigger is finished or in its initial state, except for the state that its docs say it keeps.
+2. After ``on_fire`` a trigger is finished or in its initial state, except for documented state.
 3. ``on_merge`` does not depend on the order of its parts, and without parts it gives a new state.
 
 A custom trigger overrides the methods for a single window (``create`` to ``wakes_at``); the methods on columns then call them
@@ -93,7 +93,7 @@ class Waiting(Now, Protocol):
     """The same, for descriptions of windows that have not fired."""
 
     def until_end(self, at: WindowIndices) -> pa.Array:
-        """What the end of each of these windows waits for: "the watermark to pass its end, 10:16:00 ..."."""
+        """Per window the condition of its end, in words: "the watermark to pass its end, 10:16:00 ..."."""
 
 
 class Merge(Protocol):
@@ -115,7 +115,7 @@ class Merge(Protocol):
 
 @attrs.frozen
 class TriggerContext:
-    """What a custom trigger sees of one window: bounds, watermark and clock, in microseconds since the epoch.
+    """The window that a custom trigger is evaluated for: bounds, watermark and clock, in microseconds since the epoch.
 
     For a count window the bounds are row numbers, and the watermark is the reach, also a row number.
     """
@@ -181,7 +181,7 @@ class Trigger:
         return None
 
     def waits_for(self, state: Any, context: TriggerContext, /) -> str:
-        """What a window in this state waits for, to follow "it waits for"; shown when asked why it did not fire."""
+        """The condition that a window in this state waits for, to follow "it waits for" in ``why``."""
         return f"what {self!r} decides; its state is {state!r}"
 
     def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
@@ -312,7 +312,7 @@ class Trigger:
         return least
 
     def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
-        """What each of the windows ``at``, which would not fire now, waits for, to follow "it waits for"."""
+        """The conditions that the windows ``at``, which would not fire now, wait for, to follow "it waits for"."""
         words = [self._call(i, "waits_for", self._state(s, i), _context(now, i)) for i in at.tolist()]
         return pa.array(words, pa.string())
 

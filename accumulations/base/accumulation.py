@@ -201,7 +201,7 @@ class Accumulation:
             )
 
     def _shared_object(self) -> Any:
-        """A mutable object that two new accumulators share; None: there is none, or ``create`` raises, as it will for a row."""
+        """A mutable object that two new accumulators share; None: no such object, or ``create`` raises, as it will for a row."""
         try:
             return shared_object(self.create(), self.create())
         except Exception:  # noqa: BLE001 - what a worker has may be missing here

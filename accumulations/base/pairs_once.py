@@ -238,7 +238,7 @@ class PairsOnce(Gathered):
         return self._without(state, gone)
 
     def kept_until_us(self, state: Sequence[pa.Array]) -> Ints:
-        """The least watermark at which a row is dropped: int64, one per accumulator, the maximum if there is none."""
+        """The least watermark at which a row is dropped: int64, one per accumulator, the maximum without any."""
         least = np.full(len(state[0]), np.iinfo(np.int64).max)
         for keeps, lists in zip(self.keeps, state[:2], strict=True):
             if keeps.for_us is not None:

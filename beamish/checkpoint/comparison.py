@@ -153,7 +153,7 @@ def of_stages(then: int, now: int) -> Change:
 
 
 def _refused(what: str, both: tuple[Any, Any], why: str) -> Change:
-    """Something of the whole query for which it is refused."""
+    """An incompatible change of the query as a whole."""
     return Change(0, what, str(both[0]), str(both[1]), refused=True, means=why)
 
 
@@ -192,7 +192,7 @@ def _of_query(
 
 
 def _sources_in_words(inputs: Sequence[InputDescription]) -> str:
-    """Which inputs of a stage are rows, and which are panes."""
+    """The inputs of a stage: rows or panes."""
     return ", ".join(one.name or "rows" if one.stage is None else f"stage {one.stage}" for one in inputs)
 
 
@@ -208,7 +208,7 @@ def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Descriptio
 
 
 def _carried_over(then: Description, now: Description, now_lines: Mapping[str, str]) -> Iterator[Compared]:
-    """The options that differ, in the lines that tell them; those of a description of before by the lines alone."""
+    """The options that differ, as lines of explain; for older descriptions the lines that differ."""
     was, is_ = (_options(of) for of in (then, now))
     differing = [name for name in {**was, **is_} if not same_identity(was.get(name), is_.get(name))]
     for name in differing if then.spec else [(name,) for name in OPTIONS if then.lines]:
@@ -229,7 +229,7 @@ def _options(about: Description) -> dict[tuple[str, ...], Any]:
 
 
 def _leaves(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The options in the spec of a stage: of a stage around a stage, and of what holds options, those in it."""
+    """The options in the spec of a stage, including nested ones."""
     for name, own in spec.items():
         if isinstance(own, dict) and "is" in own and name not in OPTIONS:
             yield from _leaves(own)

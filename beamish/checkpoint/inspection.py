@@ -258,7 +258,7 @@ def _time(us: int) -> int | None:
 
 
 def _time_of_segment(of: StoredStage, us: int) -> int | None:
-    """A bound or due time of a segment; null for windows of rows."""
+    """A bound or due time of a segment; null for count windows."""
     return None if of.facts.plan is not None and of.facts.plan.window.counts_rows else _time(us)
 
 

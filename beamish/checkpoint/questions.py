@@ -376,7 +376,7 @@ def suppressed(flow: Flow) -> dict[int, str | None]:
     """The numbers of the stages with a suppress, and the names of these.
 
     Raises:
-        PipelineError: there is none.
+        PipelineError: the pipeline has none.
     """
     stages = keeping(flow, Keeps.HELD)
     if not stages:

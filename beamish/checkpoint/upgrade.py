@@ -1,4 +1,4 @@
-"""``bm.check_upgrade`` and ``bm.migrate``: whether a pipeline may go on from a checkpoint, and a new checkpoint where it may not."""
+"""``bm.check_upgrade`` and ``bm.migrate``: whether a pipeline can continue from a checkpoint, and a new checkpoint if it cannot."""
 
 from __future__ import annotations
 

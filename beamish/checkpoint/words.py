@@ -239,7 +239,7 @@ def held_back_by(stage: StageFacts) -> str:
 
 
 def _after_it_fired(stage: StageFacts) -> Iterator[str]:
-    """What may still be between a firing and a reader."""
+    """The steps between a firing and its output: ``having`` and suppress."""
     lines = stage.about.lines
     if "having" in lines:
         yield f"Its panes are filtered: {lines['having']}."

@@ -1,4 +1,4 @@
-"""Rows that a stage holds back, as ``state().held()`` shows them."""
+"""Buffered rows of a stage, as ``state().held()`` shows them."""
 
 from __future__ import annotations
 

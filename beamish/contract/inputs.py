@@ -163,7 +163,7 @@ def filtered(where: Formula | None, rows: pa.Table, way_out: str) -> pa.Table:
 
 
 def describe_where(takes: Sequence[Relation], own: Formula | None = None) -> Iterator[tuple[str, str]]:
-    """The conditions of a stage and its inputs as a line of explain; empty if there are none."""
+    """The conditions of a stage and its inputs as a line of explain; empty without conditions."""
     words = [f"only rows of {one.name} with {one.where!r}" for one in takes if one.where is not None and one.name]
     words += [f"only rows with {where!r}" for where in (own, *(one.where for one in takes if not one.name)) if where]
     if words:
@@ -187,5 +187,5 @@ def signs_of(relation: Relation, rows: pa.Table) -> pa.Array:
 
 
 def sign_column(relation: Relation) -> tuple[str, ...]:
-    """The sign column that ``signs_of`` reads of a source, besides the stage's columns; empty if there is none."""
+    """The sign column of a source, which ``signs_of`` reads, besides the stage's columns; empty without one."""
     return (SIGN,) if relation.is_signed else ()

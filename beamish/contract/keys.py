@@ -59,7 +59,7 @@ def keyed_windows(
     Args:
         keys: key columns, normalised, n rows.
         start_us, end_us: int64[n], microseconds since the epoch.
-        windowless: bool[n], whether there is no window.
+        windowless: bool[n], whether a row has no window.
     """
     code = factorize_rows(keys, len(windowless)).of
     return KeyedWindows(code, np.where(windowless, -1, start_us), np.where(windowless, -1, end_us))

@@ -32,7 +32,7 @@ class Stage(Protocol):
         return True
 
     def calls(self) -> Iterable[str] | None:
-        """The pipeline calls that declare it, for the pipeline's repr; None: there are none."""
+        """The pipeline calls that declare it, for the pipeline's repr; None: cannot be declared."""
         return None
 
     def declaring(self, call: str, **changes: Any) -> Stage:

@@ -1,4 +1,4 @@
-"""Updates: what a step of a shard gives, as columns of panes; rows of output are made of them last (``Operator.rows``), and numbered.
+"""Updates: the output of a shard's step as columns of panes, which become numbered output rows at the end (``Operator.rows``).
 
 A suppress applies them in order. In them, joins are not yet exploded, discarding panes are still accumulators, and a window that
 merged away is listed in the step in which it merged.

@@ -25,7 +25,7 @@ from beamish.kernels.codec import decode
 from beamish.kernels.identity import family, identity, same_identity
 
 StandIns = Mapping[type, Callable[[Any], Any]]
-"""What takes the place of an unreadable value, by the type of its field; called with the spec."""
+"""Placeholders for unreadable values, by the type of the field; called with the spec."""
 _PLAIN = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta)
 
 

@@ -1,4 +1,4 @@
-"""A pipeline's output apart: its panes, its dropped rows; rows as they came, without a pane's columns."""
+"""Splitting a pipeline's output: panes, dropped rows, and forwarded rows without a pane's columns."""
 
 from __future__ import annotations
 

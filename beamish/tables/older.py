@@ -1,4 +1,4 @@
-"""What earlier versions noted of a window stage (state format 3), as a spec (``kinds/window/spec.py``).
+"""Window stage metadata of state format 3, as a spec (``kinds/window/spec.py``).
 
 Columns were texts ("name: type", "name type"), and so was what rows are deduplicated by ("deduplicate('id', within='1 hour') of id int64").
 A shard keeps such a note as it is, until something of the stage changes.
@@ -19,7 +19,7 @@ from beamish.triggers.default import Default
 from beamish.windows.option import WindowOption
 
 OLDER = "older"
-"""Under which a note has the entries of the earlier format that it was read from."""
+"""The entry with the earlier format that metadata was read from."""
 _TYPE = re.compile(r"[a-z0-9_]+([\[(<].*)?")
 _WITHIN = re.compile(r", within='([^']*)'\)")
 _MODES = {"accumulating": "accumulating", "retracting": "accumulating_and_retracting"}
@@ -70,7 +70,7 @@ def _spec(stored: Mapping[str, Any], changeable: Mapping[str, Any]) -> dict[str,
 
 
 def described(about: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A description of before, which had the lines of explain as texts: its inputs and the rest, as ``flow.py`` names them."""
+    """An earlier description, with the lines of explain as texts: its inputs and the rest, named as in ``flow.py``."""
     inputs = [
         {"moves" if name == "watermark" else name: value for name, value in one.items() if name != "idle_us"}
         for one in about.get("inputs", ())
@@ -96,7 +96,7 @@ def _column(text: str, mark: str) -> list[str | None]:
 
 
 def _ids(text: str | None) -> dict[str, Any] | None:
-    """What rows are deduplicated by."""
+    """The deduplication spec."""
     if not text:
         return None
     within = _WITHIN.search(text.partition(" of ")[0])
@@ -106,7 +106,7 @@ def _ids(text: str | None) -> dict[str, Any] | None:
 
 
 def _texts(text: str) -> list[str]:
-    """The columns of such a text, which commas stand between, and in types."""
+    """The columns of such a text, separated by commas, which also occur in types."""
     columns, depth, begin = [], 0, 0
     text = text.partition(" of ")[2]
     for at, sign in enumerate(text):

@@ -1,4 +1,4 @@
-"""Records: cells of users' types as an Arrow table beside columns of numbers and flags, in segments, and one per key.
+"""Records: cells of users' types as an Arrow table, with columns of numbers and flags, in segments, and one per key.
 
 Records by key, in segments by a hash of the key: a step reads the segments of the keys that it touches. A record's index is its position in
 memory, and is stable for the step.

@@ -88,7 +88,7 @@ class SegmentStore:
         return read_entry(self.store, self.layout.entry(number))
 
     def read_companions(self, number: int) -> pa.Table | None:
-        """The companions of a segment's rows; None: there are none (StateError: it is missing or damaged)."""
+        """The companions of a segment's rows; None: no companions (StateError: it is missing or damaged)."""
         if number not in self._flagged:
             return None
         return read_entry(self.store, self._companion_entry(number))
@@ -178,7 +178,7 @@ class Rows(Protocol):
         return map(self.stored, np.split(at, first[1:]))
 
     def companions(self, at: Ints) -> pa.Table | None:
-        """The companions of a segment's rows in their stored form; None: there are none."""
+        """The companions of a segment's rows in their stored form; None: no companions."""
         ...
 
 

@@ -158,7 +158,7 @@ class TimedRecords(SegmentedRecords[T]):
 
     @property
     def first_us(self) -> int | None:
-        """The earliest time; None: there are no records."""
+        """The earliest time; None: no records."""
         return min(self.segments.index["start_us"].tolist(), default=None)
 
     @property

@@ -1,4 +1,4 @@
-"""The left rows of an as-of join that a shard keeps: those that wait until they are due, and those that may be corrected; and their removal.
+"""The stored left rows of an as-of join: waiting ones, emitted ones that may be corrected, and their retraction.
 
 columns (one entry per row; ``_us``: int64, microseconds since the epoch):
     time_us             its time

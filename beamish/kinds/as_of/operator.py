@@ -1,4 +1,4 @@
-"""An as-of join bound to its data, and its shards: the table, the rows that wait, the rows that may be corrected.
+"""An as-of join bound to its data, and its shards: the table, waiting rows, and rows that may be corrected.
 
 A shard of an as-of join: the table, waiting rows, and emitted rows that may be corrected.
 

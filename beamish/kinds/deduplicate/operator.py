@@ -1,4 +1,4 @@
-"""The operator of a stage that gives each row once: its packing and its shards.
+"""The operator of a deduplication stage: its packing and its shards.
 
 A shard of a deduplication stage.
 

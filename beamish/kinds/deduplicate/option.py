@@ -1,4 +1,4 @@
-"""``Pipeline.deduplicate``: the columns that identify a row, and for how long they are remembered (docs/rules/output.md#duplicates)."""
+"""``Pipeline.deduplicate``: the columns that identify a row, and how long ids are stored (docs/rules/output.md#duplicates)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ids that a shard remembers, cut into segments by when they expire; and which of equal rows in a bundle comes first.
+"""The stored ids of a shard, in segments by expiry; and the order of equal rows in a bundle.
 
 A segment ``s<number>`` is paired with an entry ``h<number>``: the hashes of its ids only, in their order, 8 bytes each. A step
 reads all hashes, but whole ids only of segments that contain the hash of a new id.

@@ -1,4 +1,4 @@
-"""Folding changes into a table: of what was there and what came, what is there, and which versions are new or superseded.
+"""Folding changes into a table: the resulting changes, and which versions are new or superseded.
 
 It works on whole columns, over all keys at once: one sort by key and time, then a comparison of adjacent rows.
 

@@ -25,7 +25,7 @@ _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
-    """Put the rows of a step into their windows and ask the windows that got one."""
+    """Add the rows of a step to their windows, and evaluate the windows with new rows."""
     bundle = Bundle.read(step.plan, payloads)
     for part in step.parts:
         part.prepare(step, bundle)
@@ -38,7 +38,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
 
 
 def _assigned(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
-    """Put rows into windows of their own."""
+    """Assign each row to windows of its own, before merging."""
     assign: Assign = entries_of
     for part in step.parts:
         assign = part.assigning(assign)
@@ -67,7 +67,7 @@ def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
 
 
 def load_windows(step: Step, bundle: Bundle, entries: Entries) -> None:
-    """Read the segments of the windows that entries may come into."""
+    """Load the segments of the windows that entries may be added to."""
     if step.plan.window.merging:
         load_what_may_merge(step, entries)
     else:
@@ -81,7 +81,7 @@ def _find_and_accumulate(step: Step, bundle: Bundle, entries: Entries) -> Window
 
 
 def _accumulate_others(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> WindowIndices:
-    """Add the entries that are left; windows that were made for those that are not go again."""
+    """Add the remaining entries, and remove windows that were created for refused ones."""
     table = step.table
     without = np.setdiff1d(at, target)
     table["gone"][without[table["state_at"][without] == NO_ENTRY]] = True

@@ -1,20 +1,20 @@
-"""Windows at rest as rows to look at: for ``state()`` and ``inspect`` alike (docs/rules/running.md#kept-windows, #inspect).
+"""Stored windows as rows, for ``state()`` and ``inspect`` (docs/rules/running.md#kept-windows, #inspect).
 
 columns of windows:
-    key             struct of the key columns; not there where the pipeline is not keyed
+    key             struct of the key columns; missing without keys
     window          its bounds
-    values          struct: what a pane would hold now; null of a closed window
+    values          struct: the values of a pane now; null if closed
     new_rows        bigint: rows that are in no pane yet
-    panes           bigint: how many panes there were
+    panes           bigint: number of panes emitted
     closed          boolean: its trigger has finished
-and where it is asked at which clocks they wait:
-    last_timing     of the last pane: EARLY, ON_TIME or LATE; null: there was none
-    last_values     struct: its values, where they are kept; else null
-    due             timestamp: the clock at which its trigger is asked; null: it waits for none
-    expires         timestamp: the watermark at which it expires; null: the end of time, or windows are of rows
-    waits_for       text, in words that follow "it waits for"; null of a closed window, or where the trigger is unknown
+and, if clocks are given:
+    last_timing     of the last pane: EARLY, ON_TIME or LATE; null: no pane yet
+    last_values     struct: its values, if stored; else null
+    due             timestamp: the clock at which its trigger is evaluated; null: none
+    expires         timestamp: the watermark at which it expires; null: the end of time, or a count window
+    waits_for       text, to follow "it waits for"; null if closed, or if the trigger is unknown
 
-columns of rows: the keys, ``time`` or of windows of rows ``number``, ``row``: the columns that are kept.
+columns of rows: the keys, ``time`` or for count windows ``number``, ``row``: the stored columns.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class _OfWindows(Answer):
 
     Attributes:
         of_plan: the stage's plan.
-        key: values of key columns, those of others may be anything.
-        span: which windows, microseconds since the epoch or numbers of rows.
-        segment: the name of the only entry that is read; None: all of the span.
+        key: values of key columns; omitted columns may have any value.
+        span: the windows, microseconds since the epoch or row numbers.
+        segment: the only entry to read; None: all of the span.
     """
 
     of_plan: ReadPlan
@@ -73,7 +73,7 @@ class _OfWindows(Answer):
 
     @property
     def plan(self) -> WindowPlan:
-        """As far as it is known."""
+        """The plan, as far as it is known."""
         return self.of_plan.plan
 
     @property
@@ -117,7 +117,7 @@ class Windows(_OfWindows):
     """Windows that overlap a span, by key, end and start.
 
     Attributes:
-        clocks: the watermark and the clock at which they wait, microseconds; None: what they wait for is not asked.
+        clocks: the watermark and the clock at which they wait, microseconds; None: conditions are not computed.
     """
 
     clocks: tuple[int, int] | None = None
@@ -279,7 +279,7 @@ class Rows(_OfWindows):
     """Rows in a span, by key, place and row; each once, in however many windows it is.
 
     Attributes:
-        of: what keeps them; None: the only thing that does.
+        of: the accumulation or input that stores them; None: the only one.
         schema: the columns, as the head of this file has them.
     """
 

@@ -29,17 +29,17 @@ class Bundle:
         plan: the stage's plan.
         table: n rows or slices (see packing.py); rows only with event time.
         keys: the key columns, normalised, one row per row of ``table``.
-        time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice; of a row that is counted and has
-            none NO_VALUE.
-        place: int64[n]: where each stands in what windows are cut of: ``time_us``, or its number (row_windows.py).
-        group: int64[n]: where rows are counted, the group (row_windows.py) in which each is; else nothing.
-        rows: int64[n], number of rows that each stands for.
-        key_at: int64[n]: where the key of each is in the window table's pool; set when it comes in.
-        signs: int64[n], by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
+        time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice; NO_VALUE for a numbered row
+            without one.
+        place: int64[n]: the position that determines windows: ``time_us``, or the row number (row_windows.py).
+        group: int64[n]: for count windows the group (row_windows.py) of each; else unset.
+        rows: int64[n], number of rows represented by each.
+        key_at: int64[n]: the position of each key in the window table's pool; set on arrival.
+        signs: int64[n], the change in its window's number of rows: ``rows``, or -1 for a removal.
         first_us, last_us: int64[n], microseconds since the epoch: their earliest and latest event time.
-        untimed: rows without event time (empty where they were only counted).
+        untimed: rows without event time (empty if only counted).
         untimed_rows: number of rows without event time.
-        out_of_range_rows: number of rows that were left out of ``table`` since their event time is out of range.
+        out_of_range_rows: number of rows left out of ``table``, with an event time out of range.
     """
 
     plan: WindowPlan

@@ -1,4 +1,4 @@
-"""Which stored state a pipeline can continue from: the differences between two specs of a stage (``spec.py``)."""
+"""State compatibility: the differences between two specs of a stage (``spec.py``)."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ def check_spec(then: Spec, plan: WindowPlan) -> None:
 
 
 def in_words(refused: Compared) -> str:
-    """A difference for which state is refused, as a sentence."""
+    """An incompatible difference, as a sentence."""
     named = "=" if refused.what.startswith("accumulation ") else " "
     then = f"the checkpoint was written with {refused.what}{named}{refused.then}"
     return f"{then}, the pipeline now has {refused.now}: {refused.means}"
 
 
 def all_refused(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
-    """The differences for which state of this spec is refused."""
+    """The incompatible differences from this spec."""
     return (one for one in differences(then, plan) if one.refused)
 
 
 def compared(plan: WindowPlan, store: Store) -> Iterator[Compared]:
-    """The differences of a plan from what a shard noted; none where it cannot be read, which opening it reports."""
+    """The differences between a plan and a shard's metadata; empty if unreadable, which opening reports."""
     with suppress(BeamishError):
         about = SegmentStore(store, LAYOUT).about
         yield from differences(about["spec"], plan) if about else ()
 
 
 def differences(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
-    """How a plan differs from a spec, but for options that may change freely."""
+    """The differences between a plan and a spec, except options that may change freely."""
     if same_state(then, plan.spec):
         return
     was, now = (dict(_parts(spec, plan)) for spec in (then, plan.spec))
@@ -73,12 +73,12 @@ def differences(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
 
 @attrs.frozen
 class _Part:
-    """A part of a spec that may not change, or only so far.
+    """A part of a spec that restricts changes.
 
     Attributes:
         value: its spec.
-        kind: the type of the option that it is of; None: it is of none.
-        columns: those that it reads, with their types.
+        kind: the type of its option; None: not an option.
+        columns: the columns it reads, with their types.
     """
 
     value: Any
@@ -87,7 +87,7 @@ class _Part:
 
     @property
     def words(self) -> str:
-        """As one would write it."""
+        """In source form."""
         if self.kind is None:
             return repr([": ".join(column) for column in self.columns] if self.value is None else self.value)
         columns = ", ".join(" ".join(filter(None, column)) for column in self.columns)
@@ -97,12 +97,12 @@ class _Part:
         return shown if self.kind is WindowOption else f"{shown} of {columns or 'rows'}"
 
     def is_read_as(self, now: _Part) -> bool:
-        """Whether it means the same as now, but for columns of wider types."""
+        """Whether it equals the present one, except for wider column types."""
         return same_identity(self.value, now.value) and same_or_wider(self.columns, now.columns)
 
 
 def _parts(spec: Spec, plan: WindowPlan) -> Iterator[tuple[str, _Part]]:
-    """The parts of a spec, by what a user calls them."""
+    """The parts of a spec, by their names for users."""
     options = spec["options"]
     yield "shards", _Part(spec["shards"])
     yield "inputs", _Part(spec["inputs"])
@@ -130,7 +130,7 @@ def _lasting_conditions(options: Mapping[str, Any], plan: WindowPlan) -> dict[st
 
 
 def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | None:
-    """What a part means for the state; None: it has not changed, or may freely."""
+    """The effect of a changed part on the state; None: unchanged, or it may change freely."""
     kind = (then or now or _Part(None)).kind
     if then is None or now is None:
         if kind is Accumulation:
@@ -144,6 +144,6 @@ def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | Non
 
 
 def _reads_wider(plan: WindowPlan) -> bool:
-    """Whether stored values can be read as wider types: not what a suppress holds, nor where a key's bytes are counted by its types."""
+    """Whether stored values can be read as wider types: not buffered updates, nor with a budget of bytes, which depend on the types."""
     retention = plan.options.retention
     return not plan.suppressed and (retention is None or retention.bytes is None)

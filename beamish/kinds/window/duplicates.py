@@ -1,7 +1,7 @@
-"""Rows that come again are dropped from the windows that took them (docs/rules/output.md#duplicates).
+"""Deduplication in windows: a row is dropped from a window that already has its id (docs/rules/output.md#duplicates).
 
-Where ids are remembered for some time, that is known before windows are looked for. Else each window has the ids of the rows
-that it took: a list, in a pool of the window table. They stay when the window fires, and when its trigger finishes.
+With ``within`` a shard stores ids for that time, and duplicates are found before windows are assigned. Otherwise each window stores
+the ids of its rows as a list, in a pool of the window table, also after it has fired and after its trigger has finished.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from beamish.windows.option import Numbering
 
 
 class DuplicatesPart(WindowPart):
-    """Drops rows that come again.
+    """Drops duplicates.
 
     Args:
-        ids: the columns by which a row is known again, beside its key.
-        numbering: how rows are numbered, where windows are of rows.
+        ids: the columns that identify a row within its key.
+        numbering: how rows are numbered, for count windows.
     """
 
     def __init__(self, ids: pa.Schema, numbering: Numbering | None) -> None:
@@ -63,20 +63,20 @@ class DuplicatesPart(WindowPart):
         return entries.only(~again[entries.row])
 
     def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
-        """Drop the rows, of those ``among``, that come again, or of which that is no longer known: bool, one per row."""
+        """Drop those of the rows ``among`` that are duplicates or older than the stored ids: bool, one per row."""
         raise NotImplementedError
 
     def columns_of(self, bundle: Bundle, rows: Ints) -> list[pa.Array]:
-        """The columns by which rows are known again."""
+        """The id columns."""
         own = bundle.table.select(self.ids.names).take(pa.array(rows))
         return [normalise(column.combine_chunks()) for column in own.columns]
 
 
 class RememberedIdsPart(DuplicatesPart):
-    """Remembers ids for ``within_us`` microseconds."""
+    """Stores ids for ``within_us`` microseconds."""
 
     remembered: RememberedIds
-    """Those of the shard."""
+    """The ids of the shard."""
 
     def __init__(self, ids: pa.Schema, numbering: Numbering | None, within_us: int) -> None:
         super().__init__(ids, numbering)
@@ -118,7 +118,7 @@ class RememberedIdsPart(DuplicatesPart):
         return dropped
 
     def _judge(self, step: Step, bundle: Bundle, rows: Ints) -> tuple[Flags, Flags]:
-        """Rows of a bundle, all with event time: which nobody knows any more, and which came before; bool, one per row of the bundle."""
+        """Which rows, all with event time, are older than the stored ids, and which are duplicates: bool, one per row of the bundle."""
         old, again = (np.zeros(bundle.table.num_rows, dtype=bool) for _ in range(2))
         old[rows] = self.remembered.too_old(bundle.time_us[rows], step.watermark_us)
         rows = rows[~old[rows]]
@@ -130,7 +130,7 @@ class RememberedIdsPart(DuplicatesPart):
 
 
 class IdsOfWindowsPart(DuplicatesPart):
-    """Each window has the ids of its rows."""
+    """Stores ids per window."""
 
     def __init__(self, ids: pa.Schema, numbering: Numbering | None) -> None:
         super().__init__(ids, numbering)
@@ -138,7 +138,7 @@ class IdsOfWindowsPart(DuplicatesPart):
         self.stores = f", and the {', '.join(ids.names)} of each of its rows"
 
     def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
-        """Rows are looked for in all windows of their key that are kept."""
+        """Look for duplicates in all stored windows of a row's key."""
         again = np.zeros(len(among), dtype=bool)
         if not among.any():
             return again
@@ -164,7 +164,7 @@ class IdsOfWindowsPart(DuplicatesPart):
     def admit_beside(
         self, step: Step, bundle: Bundle, entries: Entries, own: KeyedWindows, *, closed: Ints, windows: KeyedWindows
     ) -> Flags | None:
-        """A closed window that took a row before has the row's own window in it: of several the first by start and end."""
+        """A row is a duplicate if a closed window around its own has its id; of several, the first by start and end."""
         if self._numbering is not None:
             return None
         by_start = np.lexsort((windows.end_us, windows.start_us))
@@ -194,7 +194,7 @@ class IdsOfWindowsPart(DuplicatesPart):
     def _came_before(
         self, step: Step, bundle: Bundle, entries: Entries, window: Ints, *, closed: Flags, held: Ints, of_held: Ints
     ) -> Flags:
-        """Which entries are of rows that their window took before, or takes first out of the bundle."""
+        """Which entries are duplicates of a row of their window, or of an earlier row of the bundle."""
         wanted = np.isin(of_held, window)
         held, of_held = held[wanted], of_held[wanted]
         items, of = _items(step, held)
@@ -210,7 +210,7 @@ class IdsOfWindowsPart(DuplicatesPart):
         return flags
 
     def _same(self, bundle: Bundle, items: pa.StructArray, rows: Ints, of: Ints) -> Groups:
-        """Groups of equal ids, those of windows and then those of rows of a bundle, if also ``of`` is equal: one number per id."""
+        """Groups of equal ids and ``of``: the ids of windows, then those of a bundle's rows; one number per id."""
         both = [
             pa.concat_arrays([before.cast(now.type), now])
             for before, now in zip(items.flatten(), self.columns_of(bundle, rows), strict=True)
@@ -218,14 +218,14 @@ class IdsOfWindowsPart(DuplicatesPart):
         return factorize_tuples([Groups(of, int(of.max(initial=-1)) + 1), factorize_rows(both, len(of))], len(of))
 
     def _set(self, step: Step, at: WindowIndices, items: pa.StructArray, of: Groups) -> None:
-        """Have windows these ids, of groups of which each is a window."""
+        """Store the ids of windows; each group is a window."""
         order = np.argsort(of.of, kind="stable")
         lists = list_column(items.take(pa.array(order)), of.sizes())
         step.table["ids_at"][at] = step.table.pools["ids"].append(pa.table([lists], schema=self.pools["ids"]))
 
 
 def _items(step: Step, at: WindowIndices) -> tuple[pa.StructArray, Groups]:
-    """The ids that windows have, each with the place of its window among ``at``."""
+    """The ids of windows, each with the position of its window in ``at``."""
     table = step.table
     lists = table.pools["ids"].take(table["ids_at"][at])["ids"].combine_chunks()
     place = np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Windows of event time: the watermark is how far they have come (docs/rules/time.md#steps-and-clocks)."""
+"""Time windows: their progress is the watermark (docs/rules/time.md#steps-and-clocks)."""
 
 from __future__ import annotations
 

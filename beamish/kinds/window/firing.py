@@ -24,7 +24,7 @@ def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
     Args:
         step: the current step.
         at: open windows.
-        expiring: bool, one per window: whether it fires because it expires, whatever its trigger says.
+        expiring: bool, one per window: whether it fires because it expires, regardless of its trigger.
     """
     if not len(at):
         return
@@ -70,7 +70,7 @@ class Firing:
         at: the windows, by end, then start.
         last: bool, one per window: whether it is its last firing.
         timing: int8, one per window: that of its pane.
-        emitted: bool, one per window: whether it gives a pane.
+        emitted: bool, one per window: whether it emits a pane.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
 
 
 def ask_or_end(step: Step, came: WindowIndices) -> None:
-    """Windows that got a row are asked; those that are over by now give their last pane and go."""
+    """Evaluate windows with new rows; expired ones emit their last pane, and their state is deleted."""
     table, over_us = step.table, step.over_us(came)
     over = np.zeros(len(came), dtype=bool) if over_us is None else over_us <= step.watermark_us
     ready, last = came[~over], came[over]

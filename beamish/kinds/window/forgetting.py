@@ -1,6 +1,6 @@
 """Expiry of inactive keys in the global window (docs/rules/windows.md#forget-after).
 
-A window is over when the watermark is a span past the latest of its rows, so each row moves that on.
+A window expires when the watermark is a span past its latest row, so each row extends it.
 
 columns:
     latest_us           the greatest event time of its rows, or NO_VALUE
@@ -31,7 +31,7 @@ LATEST = "latest_us"
 
 
 def check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that there are windows which a key would keep for ever, and rows that say when it had one (PipelineError: there are not)."""
+    """Check that windows are global and rows have event time (PipelineError: not so)."""
     if options.forget_after is None:
         return
     call = f"forget_after({str(options.forget_after)!r})"
@@ -51,7 +51,7 @@ def check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 
 class ForgettingPart(WindowPart):
-    """Forgets keys ``span_us`` microseconds after their latest row."""
+    """Expires keys ``span_us`` microseconds after their latest row."""
 
     columns: Mapping[str, tuple[str, Any]] = {LATEST: ("int64", NO_VALUE)}
     reads_times = True

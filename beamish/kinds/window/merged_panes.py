@@ -1,9 +1,9 @@
-"""The panes of windows that merge away are retracted, at once or with the next pane of the window that they became part of.
+"""Retractions for merged-away windows: at once, or with the merged window's next pane.
 
 See docs/rules/windows.md#retractions-of-merged-windows.
 
 companions of windows:
-    start_us, end_us, timing, index, on_time_index, is_first, pane_time_us    a window that merged away into it, and its last pane
+    start_us, end_us, timing, index, on_time_index, is_first, pane_time_us    a window merged into it, and its last pane
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from beamish.triggers.trigger import WindowIndices
 
 
 class MergedPanesPart(WindowPart):
-    """Retracts the panes of windows that merge away, ``at_once`` or later; those that wait wait on."""
+    """Retracts the panes of merged-away windows, ``at_once`` or with the next pane; pending ones stay pending."""
 
     companions: Mapping[str, tuple[str, Any]] = {
         "start_us": ("int64", 0),
@@ -56,7 +56,7 @@ class MergedPanesPart(WindowPart):
             step.table.companion_rows.add({"owner": heir, **panes})
 
     def on_panes(self, step: Step, firing: Firing, at: WindowIndices) -> None:
-        """Retract what waits for the next pane of these windows, by (end, start)."""
+        """Emit the pending retractions before the next pane of these windows, by (end, start)."""
         inherited = step.table.companion_rows.remove(at)
         order = np.lexsort((inherited["start_us"], inherited["end_us"]))
         inherited = {name: column[order] for name, column in inherited.items()}

@@ -88,10 +88,10 @@ class WindowOperator(Operator):
 
     Attributes:
         plan: the stage's plan.
-        policy: how its shards' windows are cut into segments.
-        refines: whether columns are computed of its panes, and some are left out, where that is declared.
-        waits_for_pane: under a suppress, whether what a merged window takes back waits for its next pane.
-        of: what it gives, before it is refined.
+        policy: how windows are partitioned into segments.
+        refines: whether ``with_columns`` and ``having`` apply to its panes.
+        waits_for_pane: under a suppress, whether retractions of merged-away windows wait for the merged window's next pane.
+        of: its output, before refinement.
     """
 
     plan: WindowPlan

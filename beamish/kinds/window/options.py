@@ -105,7 +105,7 @@ class WindowOptions:
 
     @property
     def numbering(self) -> Numbering | None:
-        """How rows are numbered, where windows are of rows."""
+        """How rows are numbered, for count windows."""
         return None if self.window is None else self.window.numbering
 
     @property
@@ -129,12 +129,12 @@ class WindowOptions:
 
     @property
     def window_type(self) -> pa.DataType:
-        """Of the output's column ``window``."""
+        """The type of the output's column ``window``."""
         return ROW_WINDOW if self.counts_rows else WINDOW
 
     @property
     def keeps_values(self) -> bool:
-        """Whether the values last emitted are kept."""
+        """Whether the last emitted values are stored."""
         return self.retracts or self.only_updated
 
     @property
@@ -144,7 +144,7 @@ class WindowOptions:
 
     @property
     def id_columns(self) -> tuple[str, ...]:
-        """The columns by which a row is known again, beside its key."""
+        """The columns that identify a row within its key."""
         return () if self.deduplication is None else tuple(self.deduplication.columns)
 
     @property
@@ -184,7 +184,7 @@ class WindowOptions:
 
     @property
     def windowings(self) -> Mapping[str, WindowOption]:
-        """The window options of several windowings, by name; none where there is one windowing without a name."""
+        """The window options of several windowings, by name; empty for a single, unnamed one."""
         return {} if self.window is None else self.window.windowings
 
     @property
@@ -230,7 +230,7 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
 
 
 def _behind_us(options: WindowOptions, takes: Sequence[Relation]) -> int:
-    """How far past their time the watermark is at least when its panes come out: of windows of panes that come so late, and at expiry."""
+    """How far the watermark is at least past the time of panes when they are emitted: of inherited windows, and at expiry."""
     behind_us = 0
     if isinstance(options.window, InheritedWindows):
         behind_us = min(relation.behind_us for relation in takes)

@@ -10,12 +10,12 @@ columns of slices:  the key columns, the accumulators' state, and
     ROWS            int64: number of its rows
     FIRST, LAST     int64: their earliest and latest event time (under a timestamp combiner, or where the query is observed)
 metadata (JSON):
-    input           the number of the input that the rows are of
-    windowings      which of several windowings take them (windowings.py); absent where there is one without a name
+    input           the number of the rows' input
+    windowings      the windowings that take them (windowings.py); absent for a single, unnamed one
     untimed         number of rows without event time that were left out of slices
     out_of_range    number of rows that were left out of slices since their event time is out of range
-    error           what was raised with its rows, which are dropped for it (row_errors.py)
-    latest_us       the latest event time of the rows, microseconds; only of one of several inputs, where a row has one
+    error           the error of its rows, which are dropped for it (row_errors.py)
+    latest_us       the latest event time of the rows, microseconds; only with several inputs, and if a row has one
 
 Payloads packed in pieces: slices of pieces are merged before they are sent. A piece is packed while the next is read, and takes little
 memory; but each piece has its own slices.
@@ -81,7 +81,7 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
 
 
 def only_wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
-    """The rows of an input that ``where`` keeps."""
+    """The rows of an input that satisfy ``where``."""
     drop = "add .on_error('drop') and restart from the checkpoint: the row is then emitted as a dropped row"
     way_out = NO_OTHER if plan.signed else drop  # of rows that are taken back each is kept, which it was not
     return filtered(plan.takes[number].where or plan.options.where, rows, way_out)
@@ -284,7 +284,7 @@ _WORTH = 1.25
 
 
 def joined(packed: Iterable[tuple[int, bytes]], plan_of: Callable[[bytes], WindowPlan]) -> Iterator[tuple[int, bytes]]:
-    """Pairs of a shard's number and a payload, of one input, with those of slices put together; rows go on as they come.
+    """Pairs of a shard's number and a payload, of one input; payloads of slices are merged, rows are passed through.
 
     ``plan_of`` gives the plan that a payload was packed by.
     """

@@ -1,9 +1,9 @@
 """Joins that emit each pair once: retention of rows in windows after they fire.
 
-See docs/rules/stages.md#each-pair-once. What is kept is in their accumulators (accumulations/base/pairs_once.py).
+See docs/rules/stages.md#each-pair-once. Rows are stored in the accumulators (accumulations/base/pairs_once.py).
 
 columns:
-    keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where the join says for how long
+    keeps_until_us      the least watermark at which one of its rows expires, or NEVER_US; for joins with ``keep_for``
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ KEEPS_UNTIL = "keeps_until_us"
 
 
 def joins_once(accumulations: Mapping[str, Accumulation]) -> Iterator[tuple[str, Join]]:
-    """The join that gives each pair once, with its name; it is the only accumulation of its stage."""
+    """The join with ``once``, and its name; it is the only accumulation of its stage."""
     for name, one in accumulations.items():
         if isinstance(one, Join) and one.once:
             yield name, one
 
 
 def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that a stage can give each pair once.
+    """Check that a stage can emit each pair once.
 
     Raises:
-        PipelineError: it accumulates, rows are taken back, or a row whose match is looked for may be in several windows.
+        PipelineError: it accumulates, its input retracts, or unmatched rows may be in several windows.
     """
     window = options.window
     for name, join in joins_once(options.accumulations):
@@ -84,7 +84,7 @@ def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 
 def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> None:
-    """Check that nothing holds the panes of a join that gives each pair once (PipelineError: a suppress does)."""
+    """Check that a join with ``once`` is not suppressed (PipelineError: it is)."""
     for name, join in joins_once(options.accumulations):
         raise PipelineError(
             f"suppress({suppress.until!r}) over accumulate({name}={join!r}): each pair is emitted once, so there is nothing to "
@@ -93,7 +93,7 @@ def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> N
 
 
 def describe_pairs_once(join: Join, options: WindowOptions) -> str:
-    """When a pair comes, and what is kept, for explain."""
+    """When a pair is emitted, and which rows are stored, for explain."""
     window = options.window
     several = window is not None and window.may_overlap and not isinstance(window, Within)  # where a pair is in one
     words = "each is emitted once, when its second row arrives" + ", in the first window with both" * several
@@ -109,11 +109,11 @@ def describe_pairs_once(join: Join, options: WindowOptions) -> str:
 
 
 class PairsOncePart(WindowPart):
-    """Keeps the rows of a join that gives each pair once.
+    """Stores the rows of a join with ``once``.
 
     Args:
         join: the only accumulation of the stage.
-        numbered: number of rows of the shard that were given a number so far.
+        numbered: how many rows of the shard have a number.
     """
 
     keeps_state = True
@@ -135,7 +135,7 @@ class PairsOncePart(WindowPart):
         return {"numbered": self._numbered} if self._join.numbered else {}
 
     def prepare(self, step: Step, bundle: Bundle) -> None:
-        """Give rows numbers that no other row of the shard has, and by which time they are kept."""
+        """Add a unique row number per shard, and the event time by which rows expire."""
         if self._join.numbered:
             first, self._numbered = self._numbered, self._numbered + bundle.table.num_rows
             own = pa.array(np.arange(first, self._numbered, dtype=np.int64))
@@ -144,7 +144,7 @@ class PairsOncePart(WindowPart):
             bundle.table = bundle.table.append_column(KEPT_BY, pa.array(_kept_by_us(bundle)))
 
     def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
-        """Drop the entries of rows that are older than what is kept of their input."""
+        """Drop the entries of rows that are past the ``keep_for`` of their input."""
         if not self._for_some_time or not len(entries.row):
             return entries
         old = np.zeros(bundle.table.num_rows, dtype=bool)
@@ -156,7 +156,7 @@ class PairsOncePart(WindowPart):
         return entries.only(~old[entries.row])
 
     def ordered(self, step: Step, groups: Groups, target: WindowIndices) -> Groups:
-        """By the ends of their windows, then the starts: a pair comes in the first that takes both of its rows."""
+        """Order by window end, then start: a pair is emitted in the first window with both rows."""
         if not self._join.numbered:
             return groups
         at = target[groups.first()]
@@ -169,7 +169,7 @@ class PairsOncePart(WindowPart):
             self._cut(step, at)
 
     def on_fire(self, step: Step, firing: Firing) -> None:
-        """Rows without a match come with the last pane."""
+        """Emit unmatched rows with the last pane."""
         if self._join.gives_alone:
             at = firing.at[firing.last]
             state = self._join.of_last_pane(_state(step, at))
@@ -177,14 +177,14 @@ class PairsOncePart(WindowPart):
             firing.emitted[firing.last] |= self._join.has_due(state)
 
     def after_fire(self, step: Step, firing: Firing) -> None:
-        """The pairs that were due are not; the rows stay, unless it was for the last time."""
+        """Mark pairs as emitted; rows stay, except after the last pane."""
         stays = firing.at[~firing.last]
         _set_state(step, stays, self._join.after_pane(_state(step, stays)))
         if self._for_some_time:
             step.table[KEEPS_UNTIL][firing.at[firing.last]] = NEVER_US
 
     def on_progress(self, step: Step, open_: Flags) -> Flags | None:
-        """Let go of rows that the watermark has passed; those without a match are rows that come now."""
+        """Expire rows that the watermark has passed; unmatched ones count as new rows."""
         table = step.table
         if not self._for_some_time:
             return None
@@ -205,7 +205,7 @@ class PairsOncePart(WindowPart):
         return table[KEEPS_UNTIL][at] if self._for_some_time else None
 
     def _cut(self, step: Step, at: WindowIndices) -> Ints:
-        """Windows let go of rows; how many went without a match: int64, one per window."""
+        """Expire rows of windows; returns the number of unmatched ones: int64, one per window."""
         state, alone = self._join.cut(_state(step, at), step.watermark_us)
         _set_state(step, at, state)
         if self._for_some_time:

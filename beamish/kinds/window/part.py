@@ -1,12 +1,12 @@
-"""The contract of a part: one feature of window stages, in one file, behind the same calls as all others.
+"""The contract of a window part: one feature of window stages, in a file of its own.
 
 A plan has the parts that its options ask for (``WindowPlan.parts``, in the order of planning.py); the engine knows none of them by name.
-What a part does not define does nothing.
+A method that a part does not override does nothing.
 
 Laws:
 
-1. A part that is removed is an option that was not declared.
-2. A part that finds nothing to do changes nothing.
+1. Removing a part equals not declaring its option.
+2. A part with nothing to do changes nothing.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ Table: TypeAlias = Any
 
 
 class WindowPart:
-    """A feature of a window stage: what is declared of it, or, once ``open``, the feature of one shard.
+    """A feature of a window stage: as declared, or, once ``open``, of one shard.
 
     Attributes:
-        columns: stored beside each window.
-        lies: metadata by which windows are cut into segments, or are due; if it differs, all segments are written anew.
-        accumulators: beside those of the accumulations, in each window.
-        pools: Arrow columns stored beside each window, by the prefix of their names; ``<prefix>_at`` points to a window's.
-        companions: stored beside windows, any number for each (tables/working_table.py).
-        by_key: whether windows are cut into segments by their keys, by ``segments``.
-        reads_times: whether it asks for the earliest or the latest event time of slices of rows.
-        keeps_state: whether a firing leaves windows their accumulators, unless it is the last, under discarding too.
-        stores: what it stores, in words that follow those about windows' values.
-        waits_for_end: whether the last pane of a window may have something new though no row is.
+        columns: additional columns of the window table.
+        lies: metadata that determines segments or due times; if it differs, all segments are rewritten.
+        accumulators: additional accumulators of each window.
+        pools: additional Arrow columns per window, by the prefix of their names; ``<prefix>_at`` points to a window's row.
+        companions: additional rows per window, any number (tables/working_table.py).
+        by_key: whether ``segments`` partitions windows by key.
+        reads_times: whether it needs the earliest or latest event time of slices.
+        keeps_state: whether accumulators survive a firing that is not the last, under discarding too.
+        stores: its state in words, appended to those about windows' values.
+        waits_for_end: whether the last pane of a window may differ without new rows.
     """
 
     columns: Mapping[str, tuple[str, Any]] = {}
@@ -64,17 +64,17 @@ class WindowPart:
 
     @classmethod
     def of(cls, plan: Plan) -> WindowPart | None:
-        """The part of a plan; None: nothing asks for it."""
+        """The part for a plan; None: not needed."""
         raise NotImplementedError
 
-    # What is stored
+    # Stored state
 
     def tables(self, plan: Plan) -> Iterator[KeyedTable]:
         """The tables that it stores beside the windows."""
         yield from ()
 
     def open(self, plan: Plan, store: Store, about: Mapping[str, Any]) -> WindowPart | None:
-        """The part of a shard; None: there is nothing to do. ``about``: the metadata that the shard stored (segments.py)."""
+        """The part for a shard; None: nothing to do. ``about``: the shard's stored metadata (segments.py)."""
         return self
 
     def missing(self, watermark_us: int) -> Mapping[str, Any]:
@@ -82,11 +82,11 @@ class WindowPart:
         return {name: value for name, (_, value) in self.columns.items()}
 
     def noted(self) -> Mapping[str, Any]:
-        """Further metadata of the shard."""
+        """Additional metadata of the shard."""
         return {}
 
     def segments(self, span: int, end: Ints, keys: pa.Table, progress: int | Ints) -> Ints:
-        """The segments of windows, where it says them; ``span``: how many ends one has, ``progress``: see step.py."""
+        """The segments of windows, if ``by_key``; ``span``: the number of ends per segment, ``progress``: see step.py."""
         raise NotImplementedError
 
     def save(self, watermark_us: int, reached: int) -> None:
@@ -94,43 +94,43 @@ class WindowPart:
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which something in its tables is due; None: nothing is."""
+        """The least watermark at which something in its tables is due; None: never."""
         return None
 
-    # Rows that come
+    # Arriving rows
 
     def receive(self, step: Step, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Take payloads that are not for windows; returns the others."""
         return payloads
 
     def prepare(self, step: Step, bundle: Bundle) -> None:
-        """Add columns to rows that came, before they have windows."""
+        """Add columns to arriving rows, before windows are assigned."""
 
     def assigning(self, assign: Assign) -> Assign:
-        """Another way to put rows into windows of their own, around the one that is there."""
+        """Wrap the function that assigns rows to windows."""
         return assign
 
     def adding(self, add: Add) -> Add:
-        """Another way to add entries to windows, around the one that is there."""
+        """Wrap the function that adds entries to windows."""
         return add
 
     def admit_rows(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
-        """Drop rows before they are given numbers, where windows are of rows: bool, one per row, which of ``rows`` are left."""
+        """For count windows, drop rows before they are numbered; returns which of ``rows`` remain: bool, one per row."""
         return rows
 
     def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
-        """Drop entries, with a reason, before their windows are looked for; returns the others."""
+        """Drop entries, with a reason, before their windows are looked up; returns the others."""
         return entries
 
     def admit_to(
         self, step: Step, bundle: Bundle, entries: Entries, window: Ints, *, closed: Flags, held: Ints, of_held: Ints
     ) -> Flags | None:
-        """Drop entries whose windows were found. Returns which are left: bool, one per entry; None: all.
+        """Drop entries after their windows are looked up; returns which remain: bool, one per entry; None: all.
 
         Args:
             step, bundle, entries: n entries of a bundle.
             window: int64[n], a number for the window of each.
-            closed: bool[n], whether that takes no more rows.
+            closed: bool[n], whether that window is closed.
             held, of_held: the windows of the table that they may be in, and the number of each.
         """
         return None
@@ -138,57 +138,57 @@ class WindowPart:
     def admit_beside(
         self, step: Step, bundle: Bundle, entries: Entries, own: KeyedWindows, *, closed: Ints, windows: KeyedWindows
     ) -> Flags | None:
-        """The same, before they merge, with closed windows; ``own``: those of the rows alone, ``windows``: the bounds of ``closed``."""
+        """The same for closed windows, before merging; ``own``: the rows' own windows, ``windows``: the bounds of ``closed``."""
         return None
 
     def ordered(self, step: Step, groups: Groups, target: WindowIndices) -> Groups:
-        """The groups of entries, numbered otherwise; ``target``: per entry its window."""
+        """Renumber the groups of entries; ``target``: the window of each entry."""
         return groups
 
     def refused(
         self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices, *, state: pa.Table
     ) -> Flags | None:
-        """Drop entries that the windows ``at`` cannot have, given the accumulators that they would make. Returns which; None: none."""
+        """Drop entries that the windows ``at`` cannot add, given their new accumulators; returns which; None: none."""
         return None
 
     def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
         """Entries were added to the windows ``at``; ``groups``: of the entries, one per window."""
 
     def after_rows(self, step: Step, at: WindowIndices) -> None:
-        """The windows ``at`` got a row and were asked."""
+        """The windows ``at`` got rows and were evaluated."""
 
     def on_idle(self, keys: pa.Table) -> None:
-        """Keys begin anew, as if they had no row yet."""
+        """Reset keys, as if they had no row yet."""
 
     # Windows
 
     def on_merge(self, step: Step, merge: Merge) -> None:
-        """Windows have become one."""
+        """Windows have merged."""
 
     def on_fire(self, step: Step, firing: Firing) -> None:
-        """Windows fire: say which give a pane (firing.py)."""
+        """Windows fire: decide which emit a pane (firing.py)."""
 
     def on_panes(self, step: Step, firing: Firing, at: WindowIndices) -> None:
-        """The windows ``at``, of those that fire, give panes, after the rows that are added to ``firing`` here."""
+        """The windows ``at``, of those that fire, emit panes, after rows added to ``firing`` here."""
 
     def after_fire(self, step: Step, firing: Firing) -> None:
         """Windows have fired."""
 
     def on_progress(self, step: Step, open_: Flags) -> Flags | None:
-        """Progress was made: which windows of the table, of those that stay open, are asked; None: none."""
+        """The watermark or rows advanced; returns which open windows of the table to evaluate; None: none."""
         return None
 
     def over_us(self, table: Table, at: WindowIndices) -> Ints | None:
-        """The watermark at which windows are over, before their end; None: that is not for it to say."""
+        """The watermark at which windows expire before their end; None: not determined here."""
         return None
 
     def due_us(self, table: Table, at: WindowIndices) -> Ints | None:
-        """The watermark at which something is due in windows; None: nothing is."""
+        """The watermark at which something is due in windows; None: never."""
         return self.over_us(table, at)
 
 
 class Progress(WindowPart):
-    """How far rows have come in what windows are cut of: the watermark, or a number for each group of rows.
+    """The progress that windows are compared with: the watermark, or row numbers per group.
 
     A plan has one (``WindowPlan.progress``); ends, expiry and lateness of windows are compared with it.
 
@@ -210,7 +210,7 @@ class Progress(WindowPart):
         """A part of the step begins."""
 
     def of_windows(self, step: Step, at: WindowIndices) -> int | Ints:
-        """How far windows have come; one number for all, or one each."""
+        """The progress of windows; one number for all, or one each."""
         return step.watermark_us  # type: ignore[no-any-return]
 
     def before(self, step: Step, at: WindowIndices) -> int | Ints:
@@ -222,11 +222,11 @@ class Progress(WindowPart):
         return step.watermark_us  # type: ignore[no-any-return]
 
     def of_all(self, watermark_us: int) -> int:
-        """How far all windows have come."""
+        """The progress of all windows."""
         return watermark_us
 
     def at_rest(self, plan: Plan, keys: pa.Table, watermark_us: int) -> int | Ints:
-        """How far stored windows with these keys have come."""
+        """The progress of stored windows with these keys."""
         return watermark_us
 
     def windows_due_us(self, index: Mapping[str, Ints]) -> list[int]:
@@ -234,16 +234,16 @@ class Progress(WindowPart):
         return index["due_us"].tolist()  # type: ignore[no-any-return]
 
     def load_due(self, step: Step) -> bool:
-        """Read the segments in which something is due at the watermark, if it moved; returns whether something may be."""
+        """Load the segments in which something is due at the watermark, if it moved; returns whether something may be due."""
         if step.watermark_us <= step.watermark_before_us and not step.state.changed.options:
             return False
         step.load(step.state.index["due_us"] <= step.watermark_us)
         return True
 
     def place(self, step: Step, bundle: Bundle) -> Flags:
-        """Place rows in what windows are cut of; drop those that are nowhere. Returns which are left: bool, one per row."""
+        """Number or time rows, and drop those without; returns which remain: bool, one per row."""
         raise NotImplementedError
 
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
-        """Rows have come into windows: ask these, and those whose end they have passed."""
+        """Evaluate windows with new rows, and those whose end has been passed."""
         raise NotImplementedError

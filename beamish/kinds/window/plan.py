@@ -29,15 +29,15 @@ class WindowPlan:
     """The plan of a window stage, for the engine.
 
     Attributes:
-        options: what is declared of it.
-        takes: what it takes, each with its schema.
+        options: its options.
+        takes: its inputs, each with its schema.
         schema: the columns that travel to the shards, with their types: keys, what accumulations and windows read;
-            all with ``with_dropped``. Of a merge see ``inputs.py``.
+            all with ``with_dropped``. For a merge see ``inputs.py``.
         shards: number of shards.
         accumulations: bound to their columns, in order.
-        suppressed: whether its panes go to a suppress.
+        suppressed: whether a suppress follows.
         observed: whether the query is observed, so that slices of rows carry their rows' times.
-        progress: how far its windows come.
+        progress: the progress of its windows.
         parts: the features that the options ask for, in the order of planning.py.
     """
 
@@ -120,7 +120,7 @@ class WindowPlan:
 
     @cached_property
     def in_state(self) -> tuple[BoundAccumulation, ...]:
-        """All that windows have accumulators of."""
+        """All accumulations with accumulators in windows."""
         return (*self.accumulations, *(bound for part in self.parts for bound in part.accumulators))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Binding a window stage's options to what it takes: its plan."""
+"""Binding a window stage's options to its inputs: the plan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARTS: tuple[type[WindowPart], ...] = (
 
 
 def progress_of(plan: WindowPlan) -> Progress:
-    """How far the windows of a plan come."""
+    """The progress of a plan's windows."""
     numbering = plan.options.numbering
     if numbering is None:
         return WatermarkProgress()
@@ -48,17 +48,17 @@ def progress_of(plan: WindowPlan) -> Progress:
 
 
 def parts_of(plan: WindowPlan) -> tuple[WindowPart, ...]:
-    """The parts that a plan asks for."""
+    """The parts of a plan."""
     return tuple(part for kind in PARTS if (part := kind.of(plan)) is not None)
 
 
 def make_plan(
     options: WindowOptions, takes: Sequence[Relation], shards: int, *, suppressed: bool = False
 ) -> WindowPlan:
-    """Bind a window stage to what it takes, each with its schema; ``suppressed``: its panes go to a suppress.
+    """Bind a window stage to its inputs and their schemas; ``suppressed``: a suppress follows.
 
     Raises:
-        ColumnError: a column is missing, twice there, or of the wrong type.
+        ColumnError: a column is missing, ambiguous, or of the wrong type.
     """
     schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
     window_columns = options.window.columns if options.window else ()

@@ -20,16 +20,16 @@ from beamish.triggers.trigger import Trigger
 
 _NOT_HELD = "no checkpoint holds functions or classes of your own"
 _READ = ("window", "trigger", "allowed_lateness", "late_rows", "mode", "accumulations")
-"""The options that reading state needs; it asks no conditions, and knows no rows again."""
+"""The options needed to read state; conditions and deduplication are not."""
 
 
 @attrs.frozen(eq=False)
 class ReadPlan:
-    """A stage's plan, as far as its state says it.
+    """A stage's plan, as far as its state contains it.
 
     Attributes:
-        plan: what is unknown is left out of it, or is a stand-in (``contract/stand_ins.py``).
-        unknown: what cannot be known, as sentences.
+        plan: without unknown parts, or with stand-ins for them (``contract/stand_ins.py``).
+        unknown: the unknown parts, as sentences.
     """
 
     plan: WindowPlan
@@ -43,7 +43,7 @@ class ReadPlan:
 
 
 def windows_at(plan: WindowPlan, start: int) -> list[tuple[int, int]] | None:
-    """The windows that hold a time, as the window option assigns them to a row; None: it takes more than a time to know."""
+    """The windows that contain a time, as the window option assigns them; None: they depend on more than the time."""
     window = plan.window
     if window.columns or window.counts_rows or window.merging or isinstance(window, UnknownWindows):
         return None
@@ -61,10 +61,10 @@ def read_plan(
     """The plan of a window stage, under one windowing, from its spec.
 
     Args:
-        spec: as its index has it.
-        schemas: the columns of what the stage takes; None: the state is too old to have them.
-        only_updated: whether it leaves out panes that change nothing.
-        keys: of each input its key columns; empty: not known.
+        spec: from its index.
+        schemas: the columns of the stage's inputs; None: the state is too old to have them.
+        only_updated: whether it omits unchanged panes.
+        keys: the key columns of each input; empty: unknown.
     """
     declared = {name: value for name, value in spec["options"].items() if name in _READ} | spec["changeable"]
     options: WindowOptions = read_spec({"is": "WindowOptions", **declared}, WindowOptions, STAND_INS)
@@ -80,7 +80,7 @@ def read_plan(
 
 
 def _plan(options: WindowOptions, takes: Sequence[Relation], spec: Spec) -> tuple[WindowPlan, str]:
-    """The plan, without accumulations where they do not go with the columns that are known; and why."""
+    """The plan, without accumulations if they do not fit the known columns; and why."""
     try:
         return make_plan(options, takes, spec["shards"]), ""
     except Exception as error:  # noqa: BLE001 - whatever does not go together, the rest can be shown
@@ -91,14 +91,14 @@ def _plan(options: WindowOptions, takes: Sequence[Relation], spec: Spec) -> tupl
 
 
 def _with_keys(relation: Relation, spec: Spec) -> Relation:
-    """A relation with the types that the spec has of its keys: those that all inputs of a merge have together."""
+    """A relation with the key types of the spec, which all inputs of a merge share."""
     keys = _schema({**spec, "reads": {}})
     others = [field for field in relation.schema or [] if field.name not in keys.names]
     return attrs.evolve(relation, schema=pa.schema([*keys, *others]))
 
 
 def _takes(spec: Spec, schemas: Sequence[pa.Schema], keys: Sequence[Sequence[str]]) -> list[Relation]:
-    """What the stage takes."""
+    """The inputs of the stage."""
     common = [name for name, _ in spec["keys"]]
     return [
         Relation(

@@ -1,7 +1,8 @@
-"""Rows that take others back: removals that their window does not hold, and windows that lost all their rows.
+"""Retracting input: removals without a matching row, and windows that lost all their rows.
 
-See docs/rules/changelogs.md#unmatched-removals and docs/rules/stages.md#retractions-as-rows. Rows come before removals, so what is left over when both are accumulated tells: a row that an accumulation keeps fewer than no
-times, or a window with fewer rows than none. That is seldom, and only then it is looked for which removals they are.
+See docs/rules/changelogs.md#unmatched-removals and docs/rules/stages.md#retractions-as-rows. Rows are added before removals, so a
+negative remainder shows them: a row that an accumulation stores a negative number of times, or a window with a negative number of
+rows. This is rare; only then are the removals determined.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class RemovalsPart(WindowPart):
         step.table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
 
     def on_fire(self, step: Step, firing: Firing) -> None:
-        """A window without rows gives no pane; its last one is retracted."""
+        """A window without rows emits no pane; its last one is retracted."""
         table = step.table
         empty = firing.emitted & (table["net_rows"][firing.at] == 0)
         firing.emitted &= ~empty

@@ -1,12 +1,12 @@
 """Retention of keys (docs/rules/windows.md#retention).
 
-After a bundle each key that got a row keeps its latest windows within a budget; the others *fall out*: they give their last pane, and
-go. Of each key the latest window that fell out is noted, since rows for it and for those before it are dropped: also when the pipeline no
-longer declares ``retain``, since a window that fell out came out, and would come out again with less.
+After a bundle each key with new rows keeps its latest windows within a budget; older ones are *evicted*: they emit their last pane, and
+their state is deleted. The latest evicted window of each key is stored, since rows for it and for earlier ones are dropped: also when the
+pipeline no longer declares ``retain``, since an evicted window was emitted, and would be emitted again with fewer rows.
 
 columns (one entry per window):
-    rows        int64: rows put into it, where a budget of them is kept
-columns of what is noted (one entry per key):
+    rows        int64: rows added to it, if the budget counts rows
+columns of evictions (one entry per key):
     start, end  int64: the window, by (end, start); microseconds, or numbers of rows
 """
 
@@ -40,12 +40,12 @@ from beamish.tables.records import NOWHERE, Columns, KeyedRecords, Records, keye
 from beamish.triggers.trigger import WindowIndices
 
 NAME = "fallen"
-"""Before the entries of what is noted in a shard's store."""
+"""Prefix of the entries of evictions in a shard's store."""
 _NONE = np.iinfo(np.int64).min
 
 
 def check_retention(options: WindowOptions) -> None:
-    """Check that there are windows to choose from (PipelineError: all of time is one)."""
+    """Check that windows end (PipelineError: they are global)."""
     retention = options.retention
     if retention is not None and options.never_ends:
         raise PipelineError(
@@ -55,14 +55,14 @@ def check_retention(options: WindowOptions) -> None:
 
 
 class RetentionPart(WindowPart):
-    """Lets windows fall out that are beyond a budget, and drops rows for those that fell out.
+    """Evicts windows beyond a budget, and drops rows for evicted ones.
 
     Args:
-        budget: what a key may keep; None: all, except for what fell out in an earlier run.
+        budget: what a key may store; None: no limit, but evictions of earlier runs apply.
     """
 
     fallen: FallenWindows
-    """What is noted of the keys of the shard."""
+    """The evictions of the shard."""
 
     def __init__(self, budget: Retention | None) -> None:
         self._budget, self.by_key = budget, budget is not None
@@ -134,7 +134,7 @@ class RetentionPart(WindowPart):
 
 
 def _latest_first(step: Step, came: WindowIndices) -> tuple[WindowIndices, Groups]:
-    """The windows of the keys of some, latest first, and their grouping by key."""
+    """All windows of the keys of ``came``, latest first, and their grouping by key."""
     table = step.table
     keys = table.keys.take(table["key_at"][came])
     step.load(np.isin(step.state.part_of_segments, np.unique(parts_of_keys(keys))))
@@ -172,13 +172,13 @@ def _fall(step: Step, fallen: FallenWindows, at: WindowIndices, latest: WindowIn
 
 @attrs.frozen(eq=False)
 class Fallen(Records):
-    """The latest window of each key that fell out."""
+    """The latest evicted window of each key."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start": ("int64", _NONE), "end": ("int64", _NONE)}
 
 
 class FallenWindows(KeyedRecords[Fallen]):
-    """What is noted of the keys of a shard.
+    """The evictions of a shard's keys.
 
     Args:
         plan: the stage's plan.
@@ -193,7 +193,7 @@ class FallenWindows(KeyedRecords[Fallen]):
         super().__init__(plan.key_schema, Fallen, store, NAME)
 
     def are_gone(self, keys: pa.Table, start: Ints, end: Ints) -> Flags:
-        """Whether windows of keys are at or before the latest that fell out: bool, one per window.
+        """Whether windows are at or before the latest evicted one of their key: bool, one per window.
 
         Args:
             keys: key columns, normalised, one row per window.
@@ -207,7 +207,7 @@ class FallenWindows(KeyedRecords[Fallen]):
         return gone
 
     def note(self, keys: pa.Table, start: Ints, end: Ints) -> None:
-        """Windows fell out, the latest of each key."""
+        """Store the latest evicted window of each key."""
         at = self.find(keys, new=True)
         records = self.records
         later = (end > records["end"][at]) | ((end == records["end"][at]) & (start > records["start"][at]))
@@ -215,15 +215,15 @@ class FallenWindows(KeyedRecords[Fallen]):
         self.touch(at)
 
     def forget(self, keys: pa.Table) -> None:
-        """Nothing is noted of keys any more."""
+        """Delete the evictions of keys."""
         at = self.find(keys)
         self.remove(at[at != NOWHERE])
 
     def save(self, progress: int) -> None:
-        """Write what the step has changed; what is expired is forgotten, since its rows are too late by then.
+        """Write changes, and delete evictions of expired windows, whose rows are too late anyway.
 
         Args:
-            progress: the watermark, or how far the rows of the stream have come; of rows that are counted by key it says nothing.
+            progress: the watermark, or the number reached by the stream; not used for rows numbered by key.
         """
 
         def expiry(fallen: Fallen | Columns) -> Ints:
@@ -239,5 +239,5 @@ class FallenWindows(KeyedRecords[Fallen]):
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which something can be forgotten; None: nothing can, or rows say when."""
+        """The least watermark at which evictions expire; None: never, or by row numbers."""
         return self.next_due if self._plan.progress.by_watermark else None

@@ -1,10 +1,10 @@
 """Dropping rows that cause errors, so that the query continues (docs/rules/output.md#errors).
 
-All entries of a bundle are added at once. Only where that raises, the step goes back to before it, and it is looked for which of
-them it is: the windows that can be had as a whole are left alone, halves of the others are tried. So a bundle in which nothing
-raises costs what it did, but for a copy of the window table's columns.
+All entries of a bundle are added at once. Only if that raises, the step is rolled back and the failing entries are
+searched: windows that can be added as a whole are kept, the others are bisected. So a bundle without errors
+costs a copy of the window table's columns, and nothing else.
 
-Rows that cannot be used before they are in a shard travel there as others do, each in a payload that says what was raised with it
+Rows that fail before they reach a shard are sent there like others, each in a payload with its error
 (packing.py), and are dropped there.
 """
 
@@ -46,7 +46,7 @@ def without_errors(things: Ints, tried: Callable[[Ints], object]) -> Iterator[Ra
 
     Args:
         things: int64, in order.
-        tried: raises if these, in order, raise together.
+        tried: raises if these items, in order, raise together.
     """
     taken = things[:0]
     waiting = [things]
@@ -68,7 +68,7 @@ def without_errors(things: Ints, tried: Callable[[Ints], object]) -> Iterator[Ra
 
 
 def failing(parts: Sequence[Ints], tried: Callable[[Ints], object]) -> Iterator[tuple[Ints, str]]:
-    """The parts that raise by themselves, each with its error; parts are independent.
+    """The parts that raise on their own, each with its error; parts are independent.
 
     Args:
         parts: of items.
@@ -93,10 +93,10 @@ def what_raised(error: UserFunctionError | NumericOverflowError) -> str:
 
 
 class RowErrorsPart(WindowPart):
-    """Drops rows with which something raises.
+    """Drops rows that cause errors.
 
     Args:
-        keepers: what keeps the rows of windows, where rows can be removed: so the removal of one that was dropped is known.
+        keepers: accumulations that store the rows of windows, for retracting input: so that the removal of a dropped row is recognised.
     """
 
     def __init__(self, keepers: tuple[BoundAccumulation, ...]) -> None:
@@ -110,7 +110,7 @@ class RowErrorsPart(WindowPart):
         return cls((bind_keeper(plan.schema, first),) if plan.signed else ())
 
     def receive(self, step: Step, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Drop the rows of payloads that say why."""
+        """Drop the rows of payloads with a reason."""
         errors = [about(payload).get("error") for payload in payloads]
         for payload, error in zip(payloads, errors, strict=True):
             if error is not None:
@@ -119,7 +119,7 @@ class RowErrorsPart(WindowPart):
         return [payload for payload, error in zip(payloads, errors, strict=True) if error is None]
 
     def assigning(self, assign: Assign) -> Assign:
-        """Drop the rows whose windows cannot be had."""
+        """Drop the rows whose windows cannot be assigned."""
 
         def without(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
             try:
@@ -152,7 +152,7 @@ class RowErrorsPart(WindowPart):
 
 
 def _drop_unassigned(assign: Assign, step: Step, bundle: Bundle, windowed: Flags) -> Flags:
-    """Drop the rows with which ``assign`` raises: bool, one per row."""
+    """Drop the rows for which ``assign`` raises: bool, one per row."""
     rows = np.arange(len(bundle.time_us))
 
     def tried(at: Ints) -> None:
@@ -166,7 +166,7 @@ def _drop_unassigned(assign: Assign, step: Step, bundle: Bundle, windowed: Flags
 
 
 def _drop_failing(add: Add, step: Step, bundle: Bundle, entries: Entries) -> Entries:
-    """Drop the entries with which ``add`` raises; gives the others."""
+    """Drop the entries for which ``add`` raises; returns the others."""
     load_windows(step, bundle, entries)
     before = step.mark()
 
@@ -207,9 +207,9 @@ def _in_order(step: Step, bundle: Bundle, entries: Entries) -> list[Ints]:
 def wanted_and_unusable(
     plans: Sequence[WindowPlan], number: int, rows: pa.Table
 ) -> list[tuple[pa.Table, dict[str, Any]]]:
-    """Each row of which the condition cannot be asked, or whose number cannot be counted with, and why; then those that meet the condition.
+    """The rows for which the condition raises or whose number is invalid, with the reason; then the rows that satisfy it.
 
-    The plans are of stages that take the same rows, under the same options but for their windows.
+    The plans take the same rows, with the same options except for windows.
     """
     if not plans[0].options.drops_errors:
         return [(only_wanted(plans[0], number, rows), {})]

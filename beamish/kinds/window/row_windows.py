@@ -1,11 +1,11 @@
-"""Windows of rows: how far the numbers of each group of rows have come (docs/rules/windows.md#windows-of-rows).
+"""Count windows: the reach of the row numbers of each group (docs/rules/windows.md#windows-of-rows).
 
-Numbers are given as rows come, or rows bring them along. What has its number is put into windows as a row with its event time is
-(entries.py); then its group has come further, and windows that are full by that are asked. Groups are keys, or the stream, which is one
-group; how far one has come is its *reach*.
+Rows are numbered on arrival, or by a column. A numbered row is assigned to windows like a row with an event time
+(entries.py); then the reach of its group advances, and windows that are full are evaluated. Groups are keys, or the whole
+stream.
 
 columns (one entry per group):
-    reach       int64: given numbers: how many rows it has; brought: the greatest number that came + 1, less the delay; NONE before
+    reach       int64: numbered on arrival: its number of rows; by a column: the greatest number + 1, minus the delay; NONE before
                 the first row
     latest_us   int64, microseconds: the latest event time of its rows; NONE: none had one
 """
@@ -43,15 +43,15 @@ from beamish.triggers.trigger import WindowIndices
 from beamish.windows.option import Numbering, WindowOption
 
 NAME = "reaches"
-"""Before the entries of reaches in a shard's store."""
+"""Prefix of the entries of reaches in a shard's store."""
 NONE = np.iinfo(np.int64).min
-"""No row has come; no event time."""
+"""No row yet; no event time."""
 _MOST_SPANS = 64
-"""If a group comes further by more spans of full windows than that, all of its part are read."""
+"""If a group advances by more spans of full windows, its whole part is loaded."""
 
 
 def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
-    """Check that rows can be numbered by the columns that are said (ColumnError: one is missing, or has no order, or no whole numbers)."""
+    """Check the columns that number or order rows (ColumnError: one is missing, has no order, or has no whole numbers)."""
     for name in numbering.columns:
         type_ = find_column(schema, f"window({window!r})", name).type
         if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
@@ -67,13 +67,13 @@ class RowProgress(Progress):
 
     Args:
         numbering: how rows are numbered.
-        keys: the columns of the keys whose rows are counted by themselves; none: all rows are counted together.
+        keys: the key columns by which rows are numbered; empty: over the stream.
     """
 
     by_watermark = False
     working: Mapping[str, tuple[str, Any]] = {"group": ("int64", NO_ENTRY)}
     reaches: Reaches
-    """Those of the shard."""
+    """The reaches of the shard."""
 
     def __init__(self, numbering: Numbering, keys: pa.Schema) -> None:
         self._numbering, self._keys, self.by_key = numbering, keys, bool(keys.names)
@@ -133,10 +133,10 @@ class RowProgress(Progress):
         return group[at]
 
     def windows_due_us(self, index: Mapping[str, Ints]) -> list[int]:
-        """Windows wait for rows, or for the end of time."""
+        """Windows are due by rows, or at the end of time."""
         return [END_OF_TIME_US, *index["keeps_until_us"].tolist()] if len(index["segment"]) else []
 
-    # Rows that come
+    # Arriving rows
 
     def place(self, step: Step, bundle: Bundle) -> Flags:
         """Number rows, as their ``place`` and ``group``."""
@@ -164,12 +164,12 @@ class RowProgress(Progress):
         return counted
 
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
-        """Windows are asked when rows have moved what is reached, once."""
+        """Advance the reaches, then evaluate windows once."""
         self._load_passed(step, self._advance(bundle))
         pass_ends(step, came)
 
     def _advance(self, bundle: Bundle) -> Ints:
-        """The groups of the rows that were counted have come further; gives these groups."""
+        """Advance the groups of numbered rows; returns the groups."""
         rows = np.flatnonzero(bundle.group != NOWHERE)
         groups = factorize_values(bundle.group[rows])
         at = bundle.group[rows][groups.first()]
@@ -181,7 +181,7 @@ class RowProgress(Progress):
         return at
 
     def _load_passed(self, step: Step, groups: Ints) -> None:
-        """Read the segments in which something is due since groups have come further."""
+        """Load the segments in which something is due after groups advanced."""
         if not len(groups):
             return
         index = step.state.index
@@ -208,7 +208,7 @@ class RowProgress(Progress):
     # The watermark
 
     def load_due(self, step: Step) -> bool:
-        """Windows are at their ends where a key is idle, or nothing comes any more; and a join lets go of rows."""
+        """End the windows of idle keys, or all at the end of time; load those in which rows of a join expire."""
         if step.watermark_us <= step.watermark_before_us:
             return False
         everything = np.ones(len(step.state.index["segment"]), dtype=bool)
@@ -224,7 +224,7 @@ class RowProgress(Progress):
         return bool(len(idle)) or bool(lets_go.any())
 
     def _end(self, step: Step, idle: Ints) -> None:
-        """Groups begin anew."""
+        """Reset idle groups."""
         keys = self.reaches.keys(idle)
         step.load(step.state.of_keys(keys))
         step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
@@ -234,7 +234,7 @@ class RowProgress(Progress):
 
 
 def _order(bundle: Bundle, rows: Ints, columns: tuple[str, ...], *, by_key: bool) -> Ints:
-    """In which order rows are counted, those of each group together: their places among ``rows``."""
+    """The order in which rows are numbered, by group: positions in ``rows``."""
     by = [bundle.group]
     by += [key for name in columns for key in sort_keys(plain(bundle.table[name].combine_chunks()))]
     by.append(bundle.time_us)
@@ -245,17 +245,17 @@ def _order(bundle: Bundle, rows: Ints, columns: tuple[str, ...], *, by_key: bool
 
 @attrs.frozen(eq=False)
 class Reach(Records):
-    """How far groups have come."""
+    """The reach of groups."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"reach": ("int64", NONE), "latest_us": ("int64", NONE)}
 
 
 class Reaches(KeyedRecords[Reach]):
-    """The groups of a shard, those that a step has read.
+    """The groups of a shard that a step has loaded.
 
     Args:
-        keys: the columns of the keys whose rows are counted by themselves; none: all rows are counted together.
-        idle: after how long without a row a group is forgotten; None: it never is.
+        keys: the key columns by which rows are numbered; empty: over the stream.
+        idle: how long a group may be without rows before it is deleted; None: never deleted.
         store: the shard's.
 
     Raises:
@@ -270,15 +270,15 @@ class Reaches(KeyedRecords[Reach]):
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which a group may have fallen idle; None: none ever does."""
+        """The least watermark at which a group may be idle; None: never."""
         return None if self._idle_us is None else self.next_due
 
     def of(self, groups: Ints) -> Ints:
-        """The reach of each group now; one that is nowhere has been forgotten, so it is endless."""
+        """The reach of each group; of a deleted group the end of time."""
         return self._of(self._reach, groups, ended=self._ended)
 
     def of_stream(self) -> int:
-        """How far the rows have come that are all counted together; of rows that are counted by key no number is right for all."""
+        """The reach of the stream; NONE if rows are numbered by key."""
         return int(self.of(self.find(rows_without_columns(1), new=True))[0]) if self._together else NONE
 
     def before(self, groups: Ints) -> Ints:
@@ -296,19 +296,19 @@ class Reaches(KeyedRecords[Reach]):
         return np.where(groups == NOWHERE, END_OF_TIME_US, np.append(reach, END_OF_TIME_US)[groups])
 
     def begin_part(self) -> None:
-        """A part of the step begins: what is reached from now on is new."""
+        """Begin a part of the step, before which ``before`` looks."""
         self._before, self._ended_before = None, self._ended
 
     def end(self) -> None:
-        """The end of time has come: all is reached."""
+        """End all groups: the end of time is reached."""
         self._ended = True
 
     def counted(self, groups: Ints) -> Ints:
-        """How many rows each group has; of given numbers."""
+        """The number of rows of each group, if numbered on arrival."""
         return np.maximum(self._reach[groups], 0)
 
     def advance(self, groups: Ints, reach: Ints, latest_us: Ints) -> None:
-        """Groups have come so far; it does not go back.
+        """Advance the reach of groups, which never decreases.
 
         Args:
             groups: int64[n], indices of groups, each once.
@@ -331,7 +331,7 @@ class Reaches(KeyedRecords[Reach]):
         return np.flatnonzero(self.alive & over)
 
     def forget(self, groups: Ints) -> None:
-        """Their windows are at their ends, and if there are further rows of them, these are numbered from 0 on."""
+        """Delete groups: their windows end, and later rows are numbered from 0."""
         self._note_before()
         self._reach[groups] = END_OF_TIME_US
         self.remove(groups)
@@ -341,7 +341,7 @@ class Reaches(KeyedRecords[Reach]):
             self._before = self._reach.copy()
 
     def save(self, watermark_us: int) -> None:
-        """Write what the step has changed, wherever the watermark stands."""
+        """Write the changes of the step."""
         self.save_due(lambda groups: groups["reach"] != NONE, lambda groups: self._due_us(groups["latest_us"]))
         self._before = None
 

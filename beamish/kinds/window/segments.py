@@ -3,9 +3,9 @@
 A step reads and writes the segments it touches, and expiry drops whole segments. Windows without an end are partitioned by a hash
 of their key instead. The length of a span adapts to the number of windows (``SegmentPolicy``).
 
-Windows that are counted by key are cut by a hash of their key (row_windows.py: parts), since each key has come to a number of its own: those
-of a part that are not full are one segment, and full ones, which are only kept, lie by spans of ends beside it. So a step costs what it
-touches, whatever is kept.
+Count windows by key are partitioned by a hash of their key (row_windows.py: parts), since each key has its own numbers: those
+of a part that are not full are one segment, and full ones, which are only stored, are segmented by their ends. So the cost of a step
+depends on what it touches, not on what is stored.
 
 columns of a stored segment (one entry per window):
     <name>          the window table's stored columns (window_table.py); objects of custom triggers as binary
@@ -26,7 +26,7 @@ columns of the index (one entry per segment, all int64):
     keeps_until_us      for a join with retention in count windows, the least watermark at which a row is dropped; otherwise NEVER_US
     inherited_panes     1 if its windows have inherited panes, else 0
 metadata of the index (JSON, under ``beamish``; ``Note``): the format, the stage's spec (spec.py), the clocks, the number of rows
-dropped so far by reason, how long a span of ends a segment holds, and how many rows were numbered.
+dropped so far by reason, the length of a segment's span of ends, and how many rows were numbered.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ class Note:
     Attributes:
         clocks: the current clocks.
         dropped: number of rows dropped so far, by reason.
-        span_us: how long a span of ends a segment holds.
-        older: what of it an earlier version wrote about the stage, as long as it holds (older.py); None: this one writes that.
-        held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
+        span_us: the length of a segment's span of ends.
+        older: the metadata as written by an earlier version, while unchanged (older.py); None: written by this one.
+        held: for a suppressed stage the name of the suppress and its number of buffered updates; None: never suppressed.
     """
 
     clocks: Clocks

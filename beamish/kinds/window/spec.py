@@ -1,12 +1,12 @@
-"""The spec of a window stage, as JSON: what its state depends on, and a checkpoint holds (``kernels/spec.py``).
+"""The spec of a window stage, as JSON: the options and columns that its state depends on (``kernels/spec.py``).
 
-shards              how many
+shards              their number
 inputs              of each: name, whether it is rows or panes, whether it retracts; the condition of one that does
-keys, ids           the key columns, and those that rows are deduplicated by: pairs of name and type
-reads               by accumulation the columns that it reads, the same; of one that reads whole rows the name is null
-keeps_rows          whether rows are kept, so that the removal of one that was dropped for an error is known
-options             of ``WindowOptions`` those that state depends on, by name; what is not there has its default
-changeable          the same of those that may change, and make the state be read through once
+keys, ids           the key columns, and the id columns: pairs of name and type
+reads               by accumulation the columns that it reads, likewise; if it reads whole rows the name is null
+keeps_rows          whether rows are stored, so that the removal of a row dropped for an error is recognised
+options             the ``WindowOptions`` that state depends on, by name; missing ones have their default
+changeable          likewise those that may change, which makes the next step read all state
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def spec_of(options: WindowOptions, takes: Sequence[Relation], **bound: Any) -> 
 
 
 def same_state(then: Spec, now: Spec) -> bool:
-    """Whether two specs differ in no more than what may change."""
+    """Whether two specs have the same state."""
     return all(same_identity(then[name], now[name]) for name in then if name != "changeable")
 
 

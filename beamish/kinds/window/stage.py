@@ -148,7 +148,7 @@ class WindowStage(Stage):
         return WindowOperator(plan, waits_for_pane=self._waits_for_pane)
 
     def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
-        """Its plan, for so many shards."""
+        """The plan for a number of shards."""
         options, suppress = self._with_inherited(takes), self.suppress
         if suppress is not None and suppress.holds:
             options = attrs.evolve(options, retract_merged=None)  # only the suppress knows what was emitted
@@ -159,7 +159,7 @@ class WindowStage(Stage):
         return self.suppress is not None and self.options.retracts and not self.options.retracts_at_merge
 
     def shards_of(self, takes: Sequence[Relation], shards: int) -> int:
-        """The maximum number of shards: 1 without keys, or if all rows are counted together."""
+        """The maximum number of shards: 1 without keys, or if rows are numbered over the stream."""
         numbering = self.options.numbering
         together = numbering is not None and numbering.over_stream
         return shards if takes[0].keys and not together else 1
@@ -206,7 +206,7 @@ class WindowStage(Stage):
 
 @attrs.frozen
 class WindowingsStage(WindowStage):
-    """Several windowings of the same rows: a window stage for each, whose panes come out under its name."""
+    """Several windowings of the same rows: a window stage for each, whose panes have its name."""
 
     @property
     def each(self) -> Mapping[str, WindowStage]:
@@ -253,7 +253,7 @@ class WindowingsStage(WindowStage):
 
 
 def stage_of(options: WindowOptions) -> WindowStage:
-    """The stage of which this is declared."""
+    """The stage with these options."""
     return (WindowingsStage if options.windowings else WindowStage)(options)
 
 
@@ -364,7 +364,7 @@ def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
 
 
 def _check_windowings(options: WindowOptions) -> None:
-    """Check that windowings are all of time or all of rows, and that none says which rows of a join meet."""
+    """Check that windowings are all time windows or all count windows, and none is bm.Within."""
     each = options.windowings
     by_rows = [name for name, window in each.items() if window.counts_rows]
     if by_rows and len(by_rows) < len(each):

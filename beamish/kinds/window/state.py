@@ -36,9 +36,9 @@ class State:
         segments: the stored windows.
         note: the metadata.
         changed: how the pipeline differs from the one that wrote it.
-        progress: how far windows have come.
-        parts: the parts of the plan that have something to do.
-        rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
+        progress: the progress of windows.
+        parts: the active parts of the plan.
+        rewrites: whether this step reads and writes all segments, since their span or the pipeline changed.
     """
 
     plan: WindowPlan
@@ -66,7 +66,7 @@ class State:
 
     @property
     def by_key(self) -> WindowPart | None:
-        """The part that says in which segments windows lie; None: none does."""
+        """The part that determines segments; None: none."""
         return next((part for part in (*self.parts, self.progress) if part.by_key), None)
 
     @property

@@ -1,4 +1,4 @@
-"""The working set of one step of a shard: the windows it has read, its output so far, and where the clocks stand.
+"""The working set of one step of a shard: the windows it has read, its output so far, and the clocks.
 
 The order of events in a step is in shard.py.
 """
@@ -107,14 +107,14 @@ class Step:
     """The working state of a step.
 
     Attributes:
-        parts: those of the state.
-        windows: those it has read, changed and made.
+        parts: the parts of the state.
+        windows: the loaded, changed and new windows.
         table: the same as a table.
-        drops: the rows that it drops.
-        output: what comes out of it.
-        watermark_us, clock_us: where the clocks stand now.
-        watermark_before_us: where the watermark stood when the current part of the step began.
-        taken: rows put into windows so far, once per window.
+        drops: its dropped rows.
+        output: its output.
+        watermark_us, clock_us: the current clocks.
+        watermark_before_us: the watermark when the current part of the step began.
+        taken: rows added to windows so far, once per window.
         late_by_us: the maximum lateness of rows dropped from windows; None: none dropped.
     """
 
@@ -140,7 +140,7 @@ class Step:
         return TriggerNow(self.table.columns, progress, self.clock_us, merging, self._values_of)
 
     def progress(self, at: WindowIndices) -> int | Ints:
-        """How far what windows are cut by has come, for the windows ``at``: the watermark; of windows of rows their group's reach."""
+        """The progress of the windows ``at``: the watermark; for count windows the reach of their group."""
         return self.state.progress.of_windows(self, at)
 
     def progress_before(self, at: WindowIndices) -> int | Ints:
@@ -152,7 +152,7 @@ class Step:
         return self.state.progress.of_rows(self, bundle, rows)
 
     def over_us(self, at: WindowIndices) -> Ints | None:
-        """The watermark at which windows are over, before their end; None: none is."""
+        """The watermark at which windows expire before their end; None: never."""
         each = [over for part in self.parts if (over := part.over_us(self.table, at)) is not None]
         return np.minimum.reduce(each) if each else None
 

@@ -46,15 +46,15 @@ def read_windows(
 
     Args:
         plan: the stage's plan.
-        segments: a shard's.
-        numbers: those of the segments.
+        segments: the segments of a shard.
+        numbers: the numbers of the segments to read.
         span: microseconds since the epoch, or numbers of rows.
         key: only those of keys with these values.
-        triggers: columns of the trigger's state that are read too.
+        triggers: columns of the trigger's state to include.
 
     Returns:
-        the columns ``NUMBERS``, ``key.<name>``, ``state.<name>``, ``live.<name>`` where last values are kept, and ``triggers``; their
-        types are those of the plan, which may be wider than what is stored.
+        the columns ``NUMBERS``, ``key.<name>``, ``state.<name>``, ``live.<name>`` if last values are stored, and ``triggers``; their
+        types are those of the plan, which may be wider than the stored ones.
 
     Raises:
         StateError: a segment is not there, or cannot be read.
@@ -113,12 +113,12 @@ class SegmentFacts:
 
 @attrs.frozen(eq=False)
 class NotedWindows:
-    """The windows of a stage in the notes of its shards.
+    """The windows of a stage, from the metadata of its shards.
 
     Attributes:
-        plan: None: it is no stage of windows.
+        plan: None: not a window stage.
         segments: of all shards.
-        abouts: what each shard noted of itself, by its id.
+        abouts: the metadata of each shard, by its id.
     """
 
     plan: ReadPlan | None
@@ -129,13 +129,13 @@ class NotedWindows:
 def noted_windows(
     notes: Mapping[int, Store], known: ReadPlan | None, *, prefix: str = "", **described: Any
 ) -> NotedWindows:
-    """Read the notes of a stage's shards.
+    """Read the metadata of a stage's shards.
 
     Args:
-        notes: per shard the entries that say what the others hold; the first is asked what the stage is.
-        known: the pipeline's plan, taken where it means what the notes do.
-        prefix: of the entries' names.
-        described: of its description what ``read_plan`` takes.
+        notes: per shard its metadata entries; the stage is read from the first.
+        known: the pipeline's plan, used if it equals the stored one.
+        prefix: the prefix of the entries' names.
+        described: arguments for ``read_plan`` from its description.
 
     Raises:
         StateError: they cannot be read.
@@ -148,7 +148,7 @@ def noted_windows(
 
 
 def _plan(stores: Sequence[Store], first: Mapping[str, Any], known: ReadPlan | None, **described: Any) -> ReadPlan:
-    """The plan, from the notes of shards; ``first``: what the first of them noted of itself."""
+    """The plan, from the metadata of shards; ``first``: that of the first one."""
     schemas = widest(stored for store in stores if (stored := store.get(TAKES)) is not None)
     if known is not None and not Changed.since(first, known.plan).options:
         return known

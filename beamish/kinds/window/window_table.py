@@ -1,6 +1,6 @@
 """The window table: one row per (key, window) that a step works on.
 
-Small numbers are numpy columns in ``columns``. Keys, accumulators and the values last emitted are Arrow and stay
+Small numbers are numpy columns in ``columns``. Keys, accumulators and the last emitted values are Arrow and stay
 where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``values_at``), so that a change is an
 entry appended and a pointer moved.
 
@@ -8,7 +8,7 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     start_us, end_us    the window; for count windows row numbers, not microseconds
     closed              bool: its trigger has finished, rows are dropped until it expires
     unemitted_rows      int64: rows that are in no pane yet
-    unemitted_since_us  the progress (step.py) at the arrival of the first of them; NEVER_US if there is none
+    unemitted_since_us  the progress (step.py) at the arrival of the first of them; NEVER_US without any
     net_rows            int64: rows in it less retractions; counted for retracting input, otherwise 0
     pane_time_us        timestamp of its next pane with a combiner; NO_VALUE without a row
     panes               int64: number of panes emitted
@@ -16,16 +16,16 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     has_pane            bool: its last pane is live: emitted and not retracted
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
-    asks_at_end         bool: it is asked when its progress reaches its end
+    asks_at_end         bool: it is evaluated when its progress reaches its end
     trigger.../...      the trigger tree's (``TriggerState``)
     ...                 those of the parts (planning.py)
 working columns:
     gone                bool: it expired or was merged away; not written back
     touched             bool: it differs from what is stored
     segment             int64: the segment it was read from; NO_VALUE if from none
-    group               int64: of windows of rows the group (row_windows.py) whose rows it counts; NO_ENTRY: not looked for yet
-    key_at, state_at, values_at     int64: its entries in the pools of keys, of accumulators, and of the values last emitted (kept where
-                        panes are retracted or compared), as ``<name>_at`` in the pools of parts; NO_ENTRY if it has none
+    group               int64: for count windows the group (row_windows.py) of its rows; NO_ENTRY: not looked up yet
+    key_at, state_at, values_at     int64: its entries in the pools of keys, of accumulators, and of last emitted values (stored if
+                        panes are retracted or compared), like ``<name>_at`` in the pools of parts; NO_ENTRY: none
 
 Two markers: NO_VALUE, the least int64, for a missing value, and ``NEVER_US``, the greatest, for a time that is never reached.
 """
@@ -123,7 +123,7 @@ class TriggerMerge:
         of: intp[p], for each part the number of its result.
         into: intp[r], the results' indices.
         groups: the parts by result.
-        vanished: the parts that are gone, and for each its result.
+        vanished: the removed parts, and the result of each.
     """
 
     def __init__(self, part: NDArray[np.intp], of: NDArray[np.intp], into: NDArray[np.intp]) -> None:

@@ -1,7 +1,7 @@
 """Several windowings of the same rows: an operator that fans out to a window operator for each.
 
 Each windowing has a state of its own under its name, and clocks of its own, which all see the same steps. Rows come
-in one delivery: summed up once for each windowing that allows it, and as rows once for all others. A payload says
+in one delivery: pre-aggregated for each windowing that allows it, and as rows once for all others. A payload states
 which windowings it is for.
 """
 
@@ -35,14 +35,14 @@ from beamish.tables.notes import check_new
 from beamish.windows.windowings import WINDOWING
 
 Plans = Mapping[str | None, ReadPlan]
-"""The plans of a stage, by the name of the windowing; of one without a name None."""
+"""The plans of a stage, by the name of the windowing; None: a single one."""
 _ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 _FIELD = pa.field(WINDOWING, pa.string())
 
 
 @attrs.define(slots=False, eq=False, kw_only=True)
 class WindowingsOperator(WindowOperator):
-    """Window operators over the same rows (see ``contract/operator.py``); what all have in common is asked of the first.
+    """Window operators over the same rows (see ``contract/operator.py``); common properties are read from the first.
 
     Attributes:
         plans: by the names of the windowings.
@@ -100,7 +100,7 @@ class WindowingsOperator(WindowOperator):
 
 
 def _deliveries(plans: Sequence[WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:
-    """Which windowings have a payload in common, and the plan by which it is packed."""
+    """The windowings that share a payload, and the plan that packs it."""
     as_rows: dict[tuple[str, ...], list[int]] = {}
     for number, plan in enumerate(plans):
         if plan.preaggregates:
@@ -120,7 +120,7 @@ class WindowingsShard(Shard):
     """Some of the keys of a stage with several windowings (see ``contract/operator.py``).
 
     Raises:
-        StateError: the state is of one windowing without a name, has a windowing that the pipeline no longer has, or
+        StateError: the state has one unnamed windowing, has a windowing that the pipeline no longer has, or
             was written by another pipeline.
     """
 
@@ -185,7 +185,7 @@ def _note_names(names: Collection[str], store: Store) -> None:
 
 
 def _checked_names(names: Collection[str], store: Store) -> list[str]:
-    """The names that a state has; each must stay, since nothing would close its windows."""
+    """The stored names; none may be removed, since its windows would never close."""
     stored: list[str] = json.loads(store.get(WINDOWINGS) or "[]")
     if not stored:
         if store.get(INDEX) is not None:
@@ -232,7 +232,7 @@ def _note_under(name: str, note: Note, names: Collection[str]) -> Note:
 
 
 def key_schema(plans: Plans) -> pa.Schema:
-    """By which columns windows are told apart: the keys, and under several windowings ``windowing``."""
+    """The columns that identify windows: the keys, and with several windowings ``windowing``."""
     keys = next((of.plan.key_schema for of in plans.values()), pa.schema([]))
     return keys if None in plans or not plans else keys.append(_FIELD)
 
@@ -262,8 +262,8 @@ class _OfEach(Answer):
 
     Attributes:
         each: by the name of the windowing.
-        meant: the name of the only one that is meant; None: all are.
-        place: where the column ``windowing`` is.
+        meant: the name of the selected one; None: all.
+        place: the position of the column ``windowing``.
     """
 
     each: Mapping[str, Windows | Rows]
@@ -309,7 +309,7 @@ def noted_windowings(
 def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The merged counts of several windowings over the same rows: by (row, window), and by row without window.
 
-    Each windowing counts every row that it drops for its event time; the one that was there longest counted all.
+    Each windowing counts every row that it drops for its event time; the oldest windowing counted all.
     """
     total: dict[str, int] = {}
     for count in counts:

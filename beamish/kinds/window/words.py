@@ -23,8 +23,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
     """Subjects and words, in order.
 
     Args:
-        options: what is declared of the stage.
-        takes: what it takes.
+        options: the options of the stage.
+        takes: its inputs.
     """
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)

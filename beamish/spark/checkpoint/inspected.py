@@ -90,7 +90,7 @@ class Batch:
         clock_us: its start.
         watermark_us: Spark's watermark in it; NO_WATERMARK_US: there was none.
         committed: whether it is committed.
-        next_watermark_us: Spark's watermark for the next one; NO_WATERMARK_US: unknown, or there is none.
+        next_watermark_us: Spark's watermark for the next one; NO_WATERMARK_US: unknown, or none yet.
     """
 
     number: int

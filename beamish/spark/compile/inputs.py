@@ -1,4 +1,4 @@
-"""The DataFrames of a flow's sources, matched with them and with their columns named; and what versioned tables begin with."""
+"""The DataFrames of a flow's sources, matched by name, with their columns named; and the initial rows of versioned tables."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def asking(draw):
 
 @cost(2)
 @given(st.data())
-def test_a_part_that_is_removed_is_an_option_that_was_not_declared(data):
+def test_removing_a_part_equals_not_declaring_its_option(data):
     pipeline = data.draw(asking())
     script = data.draw(scripts(pipeline))
     gone = data.draw(st.sampled_from([(kind,) for kind in UNDECLARED] + [tuple(UNDECLARED)] * 2))
@@ -100,7 +100,7 @@ def test_a_part_that_is_removed_is_an_option_that_was_not_declared(data):
 
 @cost(2)
 @given(st.data())
-def test_a_part_that_finds_nothing_to_do_changes_nothing(data):
+def test_a_part_with_nothing_to_do_changes_nothing(data):
     pipeline = data.draw(asking())
     pipeline = evolve(
         pipeline,

@@ -135,7 +135,7 @@ def test_should_fire_depends_only_on_state_window_values_watermark_and_clock(dat
 
 @given(st.data())
 def test_after_on_fire_a_trigger_is_finished_or_in_its_initial_state(data):
-    """Except for the state that its docs say it keeps: see ``waits_as_new``."""
+    """Except for documented state: see ``waits_as_new``."""
     table = data.draw(tables())
     before = attrs.evolve(table, columns=copy.deepcopy(table.columns))
     fired = table.fire_what_is_ready()
