@@ -140,7 +140,7 @@ class Fold(Accumulation):
             encode(value)
         except TypeError as error:
             raise OptionError(
-                f"Fold(initial={value!r}): is or holds {error}, which cannot be stored in the checkpoint; build it of {ALLOWED}"
+                f"Fold(initial={value!r}): is or contains {error}, which cannot be stored in the checkpoint; build it of {ALLOWED}"
             ) from error
 
     def __attrs_post_init__(self) -> None:

@@ -142,9 +142,7 @@ def _microseconds(where: str, value: Any) -> int:
     if isinstance(value, str):
         return _parse(where, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise OptionError(
-            f"{where}={value!r}: a duration is text such as '10 minutes', a timedelta, or a number of seconds"
-        )
+        raise OptionError(f"{where}={value!r}: must be text such as '10 minutes', a timedelta, or a number of seconds")
     return round(Fraction(value) * 1_000_000)
 
 

@@ -255,8 +255,8 @@ def _of_lost_state(error: BaseException) -> StateError | None:
     if lost is None or not _LOST.search(text):
         return None
     result = StateError(
-        f"the state of partition {lost[2]} of operator {lost[1]} lacks the file {lost[0]}: it was removed, or the folder is of an earlier batch; "
-        "restore the checkpoint from a copy, or start from a new one"
+        f"the state of partition {lost[2]} of operator {lost[1]} lacks the file {lost[0]}: it was removed, or the folder is from an "
+        "earlier batch; restore the checkpoint from a copy, or start from a new one"
     )
     result.__cause__ = error
     return result

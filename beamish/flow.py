@@ -78,7 +78,8 @@ class Panes:
         """Check that panes can be passed to another stage (PipelineError: the output includes dropped rows)."""
         if self.flow.stage.with_dropped:
             raise PipelineError(
-                "with_dropped() in a stage whose panes another stage takes: only panes are forwarded; move it to the last stage; or make this stage a query of its own, whose foreachBatch writes bm.panes(batch) to one table and bm.dropped(batch) to another, and "
+                "with_dropped() before another stage: only panes are forwarded; move it to the last stage; or make this stage a "
+                "query of its own, whose foreachBatch writes bm.panes(batch) to one table and bm.dropped(batch) to another, and "
                 "read the first in a second query"
             )
 

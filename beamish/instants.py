@@ -40,7 +40,7 @@ def instant_us(where: str, value: Any, error: type[BeamishError] = ScriptError) 
     elif isinstance(value, float) and math.isfinite(value):
         us = round(Fraction(value) * 1_000_000)
     else:
-        raise error(f"{where}={value!r}: a time is seconds since the epoch or an aware datetime")
+        raise error(f"{where}={value!r}: must be seconds since the epoch or an aware datetime")
     if abs(us) > END_OF_TIME_US:
         raise error(f"{where}={value!r}: beyond 292,000 years; give seconds, not micro- or nanoseconds")
     return us

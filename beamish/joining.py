@@ -151,8 +151,8 @@ def as_of_join(
     )
     if len(inputs) != 2:
         raise PipelineError(
-            f"as_of_join({', '.join(inputs)}): takes two inputs, rows and then a table, such as as_of_join(orders=..., "
-            "rates=...); join a join for a further table"
+            f"as_of_join({', '.join(inputs)}): needs two inputs, rows and then a table, such as as_of_join(orders=..., rates=...); "
+            "for more tables nest joins"
         )
     _check_names("as_of_join", inputs)
     (left_name, left), (table_name, table) = inputs.items()

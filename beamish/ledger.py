@@ -141,7 +141,7 @@ def _take_back(of_slot: list[tuple[int, Pane]], pane: Pane) -> None:
         if _words(other) == words:
             del of_slot[at]
             return
-    raise OptionError(f"live({pane}): no live pane equals it; give all rows, from the first one on, in order")
+    raise OptionError(f"live({pane}): no live pane equals it; pass all rows from the first one, in order")
 
 
 def _words(pane: Pane) -> str:

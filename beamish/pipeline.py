@@ -85,7 +85,7 @@ def _late_event_time(call: str) -> str:
 def _check_column(where: str, value: Any) -> Any:
     if (isinstance(value, str) and value) or type(value).__module__.startswith("pyspark."):
         return value
-    raise OptionError(f"{where}={value!r}: the name of a column (on Spark also a Column expression)")
+    raise OptionError(f"{where}={value!r}: must be the name of a column (on Spark also a Column expression)")
 
 
 @attrs.frozen(repr=False)

@@ -163,7 +163,7 @@ FIXED = {
         of(once(), OnlyOneFixed(9)),
     ],
     "once, own windows that merge": [of(once(InnerJoin), OnlyOneMerging())],
-    "once of rows that are taken back": [
+    "once over retracted rows": [
         bm.merge(a=UPDATING, b=UPDATING).accumulate(n=InnerJoin("a", "b")),
         bm.merge(a=LATE.accumulating(), b=LATE.discarding()).accumulate(n=once(InnerJoin)),
     ],

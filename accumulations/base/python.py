@@ -149,7 +149,8 @@ def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
         return encode(dumped)
     except TypeError as error:
         result = UserFunctionError(
-            f"{owner!r}: its accumulator is or holds {error}, which cannot be stored in the checkpoint; build it of {ALLOWED}, or define dump(self, accumulator), which converts it to these, and load(self, dumped), which restores it"
+            f"{owner!r}: its accumulator is or contains {error}, which cannot be stored in the checkpoint; build it of {ALLOWED}, "
+            "or define dump(self, accumulator), which converts it to these, and load(self, dumped), which restores it"
         )
         result.group = number
         raise result from cause(error)

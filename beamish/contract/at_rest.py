@@ -142,7 +142,7 @@ def _value(where: str, value: Any, field: pa.Field) -> Any:
     try:
         return pa.scalar(value, field.type).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise OptionError(f"{where}: key column {field.name!r} is {field.type}; give such a value") from None
+        raise OptionError(f"{where}: key column {field.name!r} is {field.type}; give a value of this type") from None
 
 
 def of_key(keys: pa.Table, key: Mapping[str, Any]) -> Flags:

@@ -157,7 +157,7 @@ def schema_texts(takes: Sequence[Relation]) -> list[str]:
 def with_schemas(takes: Sequence[Relation], schemas: Sequence[pa.Schema]) -> list[Relation]:
     """Inputs with these schemas (StateError: another number of inputs)."""
     if len(schemas) != len(takes):
-        raise StateError(f"the checkpoint is of a stage with {len(schemas)} inputs, the pipeline's has {len(takes)}")
+        raise StateError(f"the checkpoint's stage has {len(schemas)} inputs, the pipeline's has {len(takes)}")
     return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas, strict=True)]
 
 

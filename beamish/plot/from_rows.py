@@ -209,7 +209,7 @@ def _table(what: str, given: Any) -> pa.Table:
         return _in_utc(given)
     if getattr(given, "isStreaming", False):
         raise OptionError(
-            f"timeline({what}=a streaming DataFrame): it has no rows yet; write it to a table, and draw that: spark.read.table(...)"
+            f"timeline({what}=a streaming DataFrame): it has no rows yet; write it to a table, and plot that: spark.read.table(...)"
         )
     if hasattr(given, "toArrow"):
         return _in_utc(given.toArrow())

@@ -140,7 +140,7 @@ def check_last(sealed: bytes | None, shard: int, name: str, sums: Mapping[str, i
     """
     there = None if sealed is None else _sum_of(sealed)
     if there != sums.get(name):
-        raise not_as_written(shard, name, "it was lost" if there is None else "it is of an earlier batch")
+        raise not_as_written(shard, name, "it was lost" if there is None else "it is from an earlier batch")
 
 
 def not_as_written(shard: int, name: str, why: str) -> StateError:

@@ -185,7 +185,7 @@ def _make_or_check(connection: sqlite3.Connection, path: Path | None) -> None:
     (is_used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application == _APPLICATION and found != _FORMAT:
         raise StateError(
-            f"VersionedTable(path={printable(str(path))}): the file is of format {found}, this version of beamish reads format "
+            f"VersionedTable(path={printable(str(path))}): the file has format {found}, this version of beamish reads format "
             f"{_FORMAT}; open it with the version that wrote it, or give another path"
         )
     if application != _APPLICATION and (application or found or is_used):

@@ -26,7 +26,7 @@ def _read_date(value: date | str | None) -> Any:
         try:
             return date.fromisoformat(value)
         except ValueError as error:
-            raise OptionError(f"CalendarWindows(starting)={value!r}: a date, such as '2024-01-01'") from error
+            raise OptionError(f"CalendarWindows(starting)={value!r}: must be a date, such as '2024-01-01'") from error
     return value
 
 
@@ -70,7 +70,9 @@ class CalendarWindows(WindowOption):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise OptionError(f"CalendarWindows({unit}={count!r}): must be a whole number of at least 1")
         if not isinstance(self.timezone, str):
-            raise OptionError(f"CalendarWindows(timezone={self.timezone!r}): an IANA name, such as 'Europe/Paris'")
+            raise OptionError(
+                f"CalendarWindows(timezone={self.timezone!r}): must be an IANA name, such as 'Europe/Paris'"
+            )
         try:
             ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -78,7 +80,7 @@ class CalendarWindows(WindowOption):
                 f"CalendarWindows(timezone={self.timezone!r}): no such time zone; use an IANA name, such as 'Europe/Paris'"
             ) from error
         if self.starting is not None and (not isinstance(self.starting, date) or isinstance(self.starting, datetime)):
-            raise OptionError(f"CalendarWindows(starting={self.starting!r}): a date, such as '2024-01-01'")
+            raise OptionError(f"CalendarWindows(starting={self.starting!r}): must be a date, such as '2024-01-01'")
 
     def describe(self) -> str:
         ((unit, count),) = ((unit, getattr(self, unit)) for unit in _UNITS if getattr(self, unit) is not None)

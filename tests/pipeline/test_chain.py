@@ -119,7 +119,7 @@ def test_errors_list_no_internal_columns_of_changelogs_and_merges():
 
 
 def test_dropped_rows_are_not_forwarded():
-    with pytest.raises(bm.PipelineError, match=r"with_dropped\(\) in a stage whose panes another stage takes"):
+    with pytest.raises(bm.PipelineError, match=r"with_dropped\(\) before another stage"):
         TOTALS.with_dropped().then(BY_TOTAL)
 
 

@@ -279,7 +279,7 @@ def test_a_note_of_a_later_version_is_refused():
     store = DictStore()
     write_note(store, 0, attrs.evolve(new_note(1), word=None))
     store[NOTE] = json.dumps({**json.loads(store[NOTE]), "colour": "blue"}).encode()
-    with pytest.raises(bm.StateError, match=r"note 'colour', which this version .* use the version that wrote it"):
+    with pytest.raises(bm.StateError, match=r"metadata 'colour', which this version .* use the version that wrote it"):
         read_note(store, 0, 1)
 
 

@@ -57,11 +57,11 @@ def test_outdated_reappearing_and_lost_values_are_rejected():
     early = dict(stored)
     store.put("s5", b"late")
     stored.update(early)
-    with pytest.raises(bm.StateError, match=r"'s5' of shard 1 is not what was written \(it is of an earlier batch\)"):
+    with pytest.raises(bm.StateError, match=r"'s5' of shard 1 is not what was written \(it is from an earlier batch\)"):
         store.get("s5")
     store.remove("s5")
     stored.update(early)
-    with pytest.raises(bm.StateError, match="of an earlier batch"):
+    with pytest.raises(bm.StateError, match="from an earlier batch"):
         store.get("s5")
     store.put("s5", b"again")
     stored.clear()

@@ -206,6 +206,6 @@ def full(suppress: Suppress, slots: int, held_bytes: int, shard: int) -> BufferF
     allowed += [f"{buffer.max_bytes} bytes"] if buffer.max_bytes is not None else []
     return BufferFullError(
         f"suppress {suppress.name!r}: shard {shard} would hold {slots} updates of {held_bytes} bytes, the limit is "
-        f"{' and '.join(allowed)};  nothing is lost: restart from the checkpoint with a larger buffer, more shards in a new "
+        f"{' and '.join(allowed)}; nothing is lost: restart from the checkpoint with a larger buffer, more shards in a new "
         "checkpoint, or when_full=bm.SPILL"
     )

@@ -259,7 +259,9 @@ def other_partition(shard: int, here: str, there: str) -> StateError:
         there: the partition of the state in it.
     """
     return StateError(
-        f"shard {shard}: the folder of {here} in the checkpoint has the state of {there}: shards would start empty, beside their own windows; restore the folders state/<operator>/<partition>, restore the checkpoint from a copy, or start from a new one"
+        f"shard {shard}: the folder of {here} in the checkpoint has the state of {there}: shards would start empty although their "
+        "windows are stored; restore the folders state/<operator>/<partition>, restore the checkpoint from a copy, or start from a "
+        "new one"
     )
 
 

@@ -136,8 +136,8 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
     said = str(spark.conf.get(_PARTITIONS))
     if not said.isdecimal():
         raise SparkSetupError(
-            f"{_PARTITIONS} is {said!r}, as on some platforms: the number of shards is fixed for a checkpoint, so give it, the number of cores that the query will grow to: apply(df, shards=8), or\n"
-            f'    spark.conf.set("{_PARTITIONS}", 8)'
+            f"{_PARTITIONS} is {said!r}, as on some platforms: a checkpoint fixes the number of shards, so set it to the number of "
+            f'cores that the query will grow to: apply(df, shards=8), or\n    spark.conf.set("{_PARTITIONS}", 8)'
         )
     check_shards(f"{_PARTITIONS}={said}", int(said))
     return int(said)

@@ -43,7 +43,7 @@ REFUSED = [
         "three inputs",
         bm.PipelineError,
         lambda: bm.as_of_join(a=ORDERS, b=RATES, c=RATES),
-        ["(a, b, c)", "two inputs", "join a join"],
+        ["(a, b, c)", "two inputs", "nest joins"],
     ),
     (
         "latest versions only",

@@ -418,5 +418,5 @@ def test_state_of_a_stage_with_another_number_of_inputs_is_refused():
     store, one = DictStore(), Relation(event_time="ts", schema=pa.schema([("ts", pa.int64())]))
     note_takes(store, [one])
     assert noted_takes([store], [one]) == [one]
-    with pytest.raises(StateError, match="a stage with 1 inputs, the pipeline's has 2"):
+    with pytest.raises(StateError, match="stage has 1 inputs, the pipeline's has 2"):
         noted_takes([store], [one, one])
