@@ -1,6 +1,6 @@
 """Count which statements of ksqlDB's own cases ``bm.sql`` takes as they are typed.
 
-Run: python tools/ksqldb_cases.py CHECKOUT [--windowed | --joins] [--refused]
+Run: python tools/ksqldb_cases.py CHECKOUT [--windowed | --joins | --functions] [--refused]
 
 CHECKOUT is a clone of github.com/confluentinc/ksql, or a folder that holds its query-validation-tests. Counted are the statements with
 GROUP BY (``--windowed``: only those with WINDOW as well; ``--joins``: instead those with JOIN, whose tables are declared with the primary
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import beamish as bm
 from beamish.accumulations import CountDistinct
+from beamish.statement.names import KSQLDB
 
 WORDS = {
     "grouped": r"\bSELECT\b.*\bGROUP\s+BY\b",
@@ -77,8 +78,16 @@ def main() -> None:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--windowed", action="store_const", const="windowed", dest="kind", default="grouped")
     kind.add_argument("--joins", action="store_const", const="joins", dest="kind")
+    kind.add_argument(
+        "--functions", action="store_true", help="the functions of its pages that docs/sql.md does not list"
+    )
     parser.add_argument("--refused", action="store_true")
     options = parser.parse_args()
+    if options.functions:
+        pages = (path.read_text("utf-8") for path in options.checkout.rglob("ksqldb-reference/*-functions.md"))
+        named = {name for page in pages for name in re.findall(r"(?m)^##+ \W*`([A-Z_0-9]+)`", page)}
+        print(f"{len(named & {*KSQLDB})} of {len(named)} functions are listed;", *sorted(named - {*KSQLDB}))
+        return
     found = {said: refusal(said, declared) for said, declared in statements(options.checkout, options.kind)}
     taken = sum(why is None for why in found.values())
     print(f"{taken} of {len(found)} statements are taken")

@@ -71,7 +71,7 @@ REFUSED: Mapping[str, str] = {
 }
 """By sqlglot's type of the word."""
 
-_SERVER = "a command to a server: there is none here; bm.sql takes one SELECT or CREATE TABLE ... AS SELECT"
+_SERVER = "a command to a server, which bm.sql does not have; it takes one SELECT or CREATE TABLE ... AS SELECT"
 _COMMANDS = "ALTER ASSERT DEFINE DESCRIBE DROP LIST PAUSE PRINT RESUME RUN SET SHOW TERMINATE UNDEFINE UNSET"
 STATEMENTS: Mapping[str, str] = {
     **{word: f"{word}: {_SERVER}" for word in _COMMANDS.split()},

@@ -107,6 +107,10 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
 }
 """sqlglot's class: the operation, its operands, and the function names (sqlglot has one class for several)."""
 
+_SPECIAL = "AS_VALUE CAST DATE_TRUNC EXTRACT IF LTRIM MAP RTRIM STRUCT TRIM"
+IN_PROCESS = frozenset([*_SPECIAL.split(), *(word for _, _, words in _OPERATIONS.values() for word in words)])
+"""The functions that run in process."""
+
 _FLAGS = frozenset(
     {
         "safe",

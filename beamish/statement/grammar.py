@@ -161,7 +161,8 @@ class StatementParser(ExpressionParser):
             parts.append(self._name("CREATE TABLE has a name and a SELECT: expected a name", "CREATE").text)
         properties = self._properties() if self._match(TokenType.WITH) else {}
         if not self._match(TokenType.ALIAS):
-            raise self._expected("CREATE TABLE has a name and a SELECT: expected AS", "CREATE")
+            columns = ", without columns, which are the DataFrame's" if self._curr and self._curr.text == "(" else ""
+            raise self._expected(f"CREATE TABLE has a name and a SELECT{columns}: expected AS", "CREATE")
         return ".".join(parts), properties
 
     def _check_created(self) -> None:

@@ -84,7 +84,7 @@ _AGGREGATED = """
 """
 _OF_BYTES = "CAST(CONV(HEX(x), 16, -10) AS BIGINT)"
 _KEPT = "MASK(s, 'X', 'x', 'n', '-') of the SUBSTRING to mask, in CONCAT"
-_EXPLODED = "explode(...) of the DataFrame, before .apply(df)"
+_EXPLODED = "EXPLODE(a) in the DataFrame, before .apply(df)"
 KSQLDB: Mapping[str, str] = {
     **dict.fromkeys((*_SAME.split(), *_AGGREGATED.split()), ""),
     # under another name

@@ -137,6 +137,10 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
 
     def _parse_comparison(self, *_: Any, **__: Any) -> Any:
         this = self._parse_bitwise()
+        if self._curr and self._match_text_seq("AT", "TIME", "ZONE", advance=False):
+            raise self._text.error(
+                self._curr.start, "AT TIME ZONE: Spark writes it as FROM_UTC_TIMESTAMP(t, 'Europe/London')"
+            )
         while this is not None and self._match_set(_COMPARISONS):
             kind = _COMPARISONS[self._prev.token_type]
             while self._match_set((TokenType.LT, TokenType.GT)):  # << and >>, which only Spark computes

@@ -91,7 +91,7 @@ def test_the_least_bigint_is_a_literal():
     assert evaluate(made.node, pa.table({"b": [7]}), made.text).type == pa.int64()
 
 
-def test_what_is_named_for_a_function_of_ksqldb_is_known():
+def test_replacements_of_ksqldb_functions_are_known():
     for name, spark in KSQLDB.items():
         for called in re.findall(r"\b([A-Z_]+)\(", spark):
             assert called in SPARK, f"{name}: {spark}"
@@ -100,6 +100,6 @@ def test_what_is_named_for_a_function_of_ksqldb_is_known():
     assert not any(is_known(name) for name, spark in KSQLDB.items() if spark == "-")
 
 
-def test_what_a_script_computes_spark_has():
+def test_spark_has_all_functions_of_scripts():
     assert all(is_known(word) for _, _, words in _OPERATIONS.values() for word in words)
     assert not SPARK & AGGREGATES
