@@ -4,6 +4,8 @@ import ast
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tools.house import ROOT, House, circle, floors
 
 HOUSE = House.read()
@@ -22,6 +24,7 @@ def test_no_contract_lists_the_rooms_that_it_holds_for():
     assert [one["name"] for one in said if one["type"] != "protected" and not one.get("exhaustive")] == []
 
 
+@pytest.mark.dear  # reads all files
 def test_only_a_kind_asks_whether_a_stage_or_operator_is_its_own():
     trees = {name: ast.parse(path.read_text("utf-8")) for name, path in HOUSE.files.items()}
     assert asked_classes(trees) == []
