@@ -171,7 +171,7 @@ class Trigger:
         return self.create(), False
 
     def on_merge(self, states: Sequence[Any], context: TriggerContext, /) -> Any:
-        """The state of a merged window, from the states of its parts (at least one)."""
+        """The state of a merged window, from the states of its parts, in any order; a row that joins a session is a part too."""
         raise NotImplementedError(
             f"{type(self).__name__}.on_merge(states, context) is not defined; merging windows need it"
         )

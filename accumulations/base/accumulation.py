@@ -44,8 +44,8 @@ class Accumulation:
     when the pipeline is checked. An accumulator is a
     plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets,
     frozensets and dicts of these; it is stored in the checkpoint. For other objects define ``dump`` and ``load``. ``add`` and
-    ``merge`` may change and return their first argument. Rows are added in the order of their event times; a null is added as
-    None.
+    ``merge`` may change and return their first argument, ``extract`` changes none. Rows are added in the order of their event times;
+    a null is added as None. Where rows can be retracted, define ``retract(self, accumulator, value)``, which undoes ``add``.
 
     Example:
         >>> import attrs
@@ -74,7 +74,7 @@ class Accumulation:
         raise NotImplementedError
 
     def merge(self, a: Any, b: Any, /) -> Any:
-        """Merge two accumulators."""
+        """Merge two accumulators of a window: of sessions that merge, or of rows aggregated before the shuffle."""
         raise NotImplementedError
 
     def extract(self, accumulator: Any, /) -> Any:
@@ -94,7 +94,7 @@ class Accumulation:
         return dumped
 
     retract: Any = None
-    """``retract(self, accumulator, value)`` removes one row. Optional."""
+    """``retract(self, accumulator, value)``: the accumulator without a row that was added, nulls included. Optional."""
 
     def of(self, input_: Any) -> Accumulation:
         """Restrict it to the rows of one input of a merge: ``Sum("amount").of("orders")`` (see ``bm.merge``).
