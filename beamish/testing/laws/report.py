@@ -8,12 +8,12 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import hypothesis
@@ -25,12 +25,16 @@ from beamish.instants import END_OF_TIME_US
 from beamish.script import as_step
 from beamish.testing.stream import TestStream
 
+_T = TypeVar("_T")
 TOLERANCE = 1e-9
 """Relative difference of two floats that count as equal, since sums of floats depend on the order."""
 WIDEST = 76
 """Columns of text that two values side by side may take; wider ones are printed one below the other."""
-Law = Callable[..., None]
-"""A function of concrete arguments whose docstring states the law; it raises ``LawError`` where the law does not hold."""
+Law = Callable[..., bool | None]
+"""A function of concrete arguments whose docstring states the law.
+
+It raises ``LawError`` where the law does not hold, and returns False where it has nothing to compare.
+"""
 
 
 class LawError(AssertionError):
@@ -63,6 +67,24 @@ def require(law: Law, *, expected: Any, given: Any, tolerance: float = TOLERANCE
         raise LawError(law, _lines(expected), _lines(given))
 
 
+def require_each(
+    law: Law,
+    expected: Sequence[_T],
+    given: Sequence[_T],
+    *,
+    value: Callable[[_T], Any],
+    shown: Callable[[_T], str],
+    tolerance: float = TOLERANCE,
+) -> None:
+    """Raise unless both have equal values; the report has a line for each.
+
+    Raises:
+        LawError: they differ.
+    """
+    if not same(list(map(value, expected)), list(map(value, given)), tolerance):
+        raise LawError(law, list(map(shown, expected)), list(map(shown, given)))
+
+
 def _lines(value: Any) -> list[str]:
     return [str(one) if isinstance(one, str) else repr(one) for one in (value if isinstance(value, list) else [value])]
 
@@ -91,6 +113,10 @@ def beside(expected: Sequence[str], given: Sequence[str]) -> str:
     return "\n".join(["expected", *(f"  {one}" for one in expected), "given", *(f"  {one}" for one in given)])
 
 
+class _Enough(BaseException):
+    """No other example is tried: it ends Hypothesis, which catches errors."""
+
+
 def search(
     examples_of: Any,
     laws_of: Callable[[Any], Mapping[Law, Sequence[Any]]],
@@ -99,6 +125,8 @@ def search(
     seed: int,
     held: Callable[[Any], None] | None = None,
     picture: Callable[[Sequence[Any]], Path] | None = None,
+    tries: int = 1_000,
+    smaller: Callable[[Sequence[Any]], Iterator[Sequence[Any]]] = lambda _: iter(()),
 ) -> None:
     """Try laws on drawn examples; the error is that of the smallest example that breaks one.
 
@@ -109,11 +137,14 @@ def search(
         seed: another one draws others.
         held: called for each example that breaks no law.
         picture: draws the arguments of the broken law to a file; returns its path.
+        tries: how many other examples are tried in place of the one that broke a law first, to find a small one.
+        smaller: the arguments of a law with a part left out, each; the first that break it are tried again, until none do.
 
     Raises:
         LawError: a law does not hold.
     """
     broken: list[tuple[LawError, Sequence[Any]]] = []
+    left = tries
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -127,6 +158,10 @@ def search(
     )
     @hypothesis.given(examples_of)
     def run(example: Any) -> None:
+        nonlocal left
+        if not left:
+            raise _Enough
+        left -= bool(broken)
         for law, arguments in laws_of(example).items():
             if broken and law is not broken[0][0].law:
                 continue  # the example is made smaller for the law that was broken first
@@ -140,23 +175,39 @@ def search(
 
     try:
         run()
-    except (LawError, Flaky) as found:
-        error, arguments = broken[-1]
+    except (LawError, Flaky, _Enough) as found:
+        error, arguments = _smallest(*broken[-1], smaller)
         parts = ["Drawn again, it holds: a function depends on more than its arguments."] * isinstance(found, Flaky)
         parts += ["As a test:", indent(as_test(error.law, arguments), "    ")]
         parts += [] if picture is None else [f"Picture: {picture(arguments)}"]
         raise LawError(error.law, error.expected, error.given, "\n\n".join(parts)) from error.__cause__
 
 
-def hold(law: Law, *arguments: Any) -> None:
-    """Try a law on copies of its arguments; an error of a user's function breaks it.
+def _smallest(
+    error: LawError, arguments: Sequence[Any], smaller: Callable[[Sequence[Any]], Iterator[Sequence[Any]]]
+) -> tuple[LawError, Sequence[Any]]:
+    """The arguments that still break the law, with no part that could be left out."""
+    for candidate in smaller(arguments):
+        try:
+            hold(error.law, *candidate)
+        except LawError as still:
+            return _smallest(still, candidate, smaller)
+        except BeamishError:
+            continue
+    return error, arguments
+
+
+def hold(law: Law, *arguments: Any) -> bool:
+    """Try a law on copies of its arguments; returns whether there was something to compare.
+
+    An error of a user's function breaks it.
 
     Raises:
         LawError: it does not hold.
         BeamishError: the options of a pipeline, or its columns, are invalid.
     """
     try:
-        law(*(one.value if isinstance(one, Named) else copy.deepcopy(one) for one in arguments))
+        return law(*(one.value if isinstance(one, Named) else copy.deepcopy(one) for one in arguments)) is not False
     except UserFunctionError as error:
         raise LawError(law, ["no error"], [error.raised or str(error)]) from error.__cause__
     except (BeamishError, LawError, HypothesisException):

@@ -56,15 +56,15 @@ class Seen:
 
 def facts(pipeline: Runnable, script: TestStream, panes: Iterable[Pane]) -> dict[str, int]:
     """Numbers of rows, late ones, duplicates, merged windows and panes of a run (``with_dropped``), by name."""
-    arrivals = [arrival for leaf in pipeline.flow.completed.leaves for arrival in _arrivals(*leaf, script)]
-    texts = [repr((one.source.name, sorted(one.row.items(), key=repr))) for one in arrivals]
+    arrived = [one for leaf in pipeline.flow.completed.leaves for one in arrivals(*leaf, script)]
+    texts = [repr((one.source.name, sorted(one.row.items(), key=repr))) for one in arrived]
     kinds = Counter(pane.timing if pane.kind is PaneKind.PANE else pane.kind for pane in panes)
     return {
-        "rows": len(arrivals),
-        "late rows": sum(one.is_late for one in arrivals),
+        "rows": len(arrived),
+        "late rows": sum(one.is_late for one in arrived),
         "duplicates": len(texts) - len(set(texts)),
         "dropped rows": kinds[PaneKind.DROPPED],
-        "merged windows": _merged_windows(arrivals),
+        "merged windows": _merged_windows(arrived),
         "early panes": kinds[PaneTiming.EARLY],
         "on-time panes": kinds[PaneTiming.ON_TIME],
         "late panes": kinds[PaneTiming.LATE],
@@ -73,7 +73,7 @@ def facts(pipeline: Runnable, script: TestStream, panes: Iterable[Pane]) -> dict
 
 
 @attrs.frozen
-class _Arrival:
+class Arrival:
     """A row, its windows by one option, and the watermark of its input when it arrives."""
 
     source: Source
@@ -89,7 +89,7 @@ class _Arrival:
         return self.watermark_us is not None and bool(ends) and max(ends) <= self.watermark_us
 
 
-def _arrivals(source: Source, flow: Flow, _: int, script: TestStream) -> Iterator[_Arrival]:
+def arrivals(source: Source, flow: Flow, _: int, script: TestStream) -> Iterator[Arrival]:
     """The rows of a source, in each of its windowings."""
     window, watermark_us = flow.stage.core.declared("window"), None
     options = (None,) if window is None else (*window.windowings.values(),) or (window,)
@@ -98,7 +98,7 @@ def _arrivals(source: Source, flow: Flow, _: int, script: TestStream) -> Iterato
         watermark_us = watermark_us if moved_us is None else moved_us
         for row in step.rows if step.input == source.name else ():
             for option in options:
-                yield _Arrival(source, row, option, _windows(option, source, row), watermark_us)
+                yield Arrival(source, row, option, _windows(option, source, row), watermark_us)
 
 
 def _windows(option: WindowOption | None, source: Source, row: Row) -> list[Bounds]:
@@ -114,11 +114,11 @@ def _windows(option: WindowOption | None, source: Source, row: Row) -> list[Boun
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
-def _merged_windows(arrivals: Iterable[_Arrival]) -> int:
+def _merged_windows(arrived: Iterable[Arrival]) -> int:
     """How many windows arise from several, if none expires."""
     of_key: defaultdict[str, set[Bounds]] = defaultdict(set)
     options: dict[str, WindowOption] = {}
-    for one in arrivals:
+    for one in arrived:
         if one.option is not None and one.option.merging:
             key = repr((one.option, [one.row.get(name) for name in one.source.keys]))
             options[key] = one.option
