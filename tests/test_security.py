@@ -31,7 +31,7 @@ RUNS = (
     "subprocess.Popen",
     "ctypes.dlopen",
 )
-IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/runtime/workers.py", "beamish/watching.py"}  # fmt: skip
+IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/runtime/workers.py"}  # fmt: skip
 HOSTILE = [
     "__import__('os').system('touch {file}')",
     "'); DROP TABLE panes; --",
@@ -106,6 +106,7 @@ def test_rows_and_column_names_are_never_executed(audited, tmp_path):
     assert listened(audited, lambda: eval("1 + 1"))  # it can tell
 
 
+@pytest.mark.dear
 def test_stored_values_are_never_unpickled_even_with_a_checksum_that_is_right(audited, tmp_path, root):
     spec = importlib.util.spec_from_file_location("damage", root / "tools" / "damage.py")
     damage = sys.modules["damage"] = importlib.util.module_from_spec(spec)
@@ -177,7 +178,8 @@ def test_no_module_unpickles_or_evaluates(root):
                     name,
                     called,
                 )
-                assert not called.endswith("import_module") or name in IMPORTS_BY_NAME, name
+                named = node.args and isinstance(node.args[0], ast.Constant)
+                assert named or not called.endswith("import_module") or name in IMPORTS_BY_NAME, name
                 allowed = not any(word.arg == "allow_pickle" for word in node.keywords)
                 assert allowed, name
 
