@@ -40,7 +40,9 @@ def test_examples_in_docs_run(root, name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", of_kind("plain"))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.dear] * (name == "testing.md")) for name in of_kind("plain")]
+)
 def test_python_in_a_page_prints_the_block_below(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     assert run_page(name, PAGES[name])
