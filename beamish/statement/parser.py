@@ -102,10 +102,10 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         if isinstance(node, (exp.Parameter, exp.Placeholder)):
             raise self._text.error(start, f"{self._text[span_of(node)]}: a parameter; write the value")
         if isinstance(node, exp.Func) and call_of(node) is None:
-            name = (
-                "" if isinstance(node.parent, (exp.Like, exp.ILike)) else function_of(self._text, node)
-            )  # LIKE ANY (...)
-            if name in AGGREGATES or (isinstance(node, exp.AggFunc) and name and not is_known(name)):
+            quantifies = isinstance(node.parent, (exp.Like, exp.ILike))  # LIKE ANY (...)
+            name = "" if quantifies else function_of(self._text, node)
+            of_spark = name in AGGREGATES and name not in self._aggregates
+            if of_spark or (isinstance(node, exp.AggFunc) and name and not is_known(name)):
                 raise self._text.error(start, unknown(name))
 
     def _parse_equality(self, *_: Any, **__: Any) -> Any:
