@@ -164,7 +164,7 @@ OTHERS = ["COUNT(*)", "HISTOGRAM(s)", "HISTOGRAM(b)", "SUM_LIST(l)", "HISTOGRAM(
 NUMBERS = ("b", "x", "m")
 NESTED = {"l": pa.list_(pa.int64()), "w": pa.struct([("a", pa.int64()), ("b", pa.string())])}
 ALL_TYPES = {**{name: TYPES[name] for name in ("b", "x", "s", "p", "t", "d", "m")}, **NESTED}
-SIZES = [
+SIZES: list[dict[str, object]] = [
     {"l": [1, 2], "w": {"a": 1, "b": "x"}},
     {"l": [], "w": {"a": 1, "b": "y"}},
     {"l": [None, 3], "w": {"a": 2, "b": None}},
