@@ -1,24 +1,32 @@
-"""``python -m beamish``: inspect a checkpoint, or explain a pipeline."""
+"""``python -m beamish``: inspect a checkpoint, explain or check a pipeline."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from beamish.errors import BeamishError, OptionError, PipelineError
 from beamish.pipeline import Pipeline
 
+_INPUT = re.compile(r"(\w+)=(.+)", re.DOTALL)
+"""The rows of an input of several."""
+_PLACE = re.compile(r"[\w./\\-]+:[\w.]+")
+"""A module or file, and a name in it."""
+_BAR = 40
+"""Columns of a progress bar."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the exit code: 0, or 1 with an error on stderr."""
+    """Run a command line; returns the exit code: 0, or 1 with an error on stderr, or a law that does not hold."""
     asked = _parser().parse_args(arguments)
     try:
         print(asked.run(asked))  # noqa: T201 - it is a program
-    except BeamishError as error:
+    except (BeamishError, *asked.failures) as error:
         print(f"beamish: {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
@@ -26,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m beamish", description="Windows, triggers and panes on Spark.")
+    parser.set_defaults(failures=())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     inspect = commands.add_parser(
         "inspect",
@@ -48,6 +57,34 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("pipeline", metavar="MODULE:NAME", help="its module and name, such as jobs.scores:pipeline")
     explain.set_defaults(run=_explain)
+    check = commands.add_parser(
+        "check",
+        help="check a pipeline by all laws on drawn scripts",
+        description="Check a pipeline on drawn scripts, by all laws that apply to it: beamish.testing.laws.check. The exit code is 1 where a law does not hold.",
+    )
+    check.add_argument("pipeline", metavar="MODULE:NAME", help="its module or file and name: jobs/visits.py:pipeline")
+    check.add_argument(
+        "--rows",
+        action="append",
+        required=True,
+        metavar="DDL",
+        help="the schema of its rows: 'user string, ts timestamp'; of several inputs one for each: NAME='...'",
+    )
+    check.add_argument(
+        "--expected",
+        metavar="QUERY",
+        help="what is expected: a query over the table rows, or MODULE:NAME of a function",
+    )
+    check.add_argument("--examples", type=int, default=200, metavar="N", help="the number of examples; default: 200")
+    check.add_argument("--seed", type=int, default=0, metavar="N", help="another seed draws others; default: 0")
+    check.add_argument("--disorder", metavar="SPAN", help="how far the source's rows are out of order: '30 seconds'")
+    check.add_argument(
+        "--on-spark", type=int, default=0, metavar="N", help="the number of examples on Spark; default: 0"
+    )
+    check.add_argument(
+        "--picture", metavar="PATH", help="a timeline of the smallest script that breaks a law: .html, .png"
+    )
+    check.set_defaults(run=_check, failures=(AssertionError,))
     return parser
 
 
@@ -65,29 +102,77 @@ def _explain(asked: argparse.Namespace) -> str:
     return pipeline_at(asked.pipeline).explain()
 
 
-def pipeline_at(where: str) -> Pipeline:
+def _check(asked: argparse.Namespace) -> str:
+    from beamish.testing import laws
+
+    rows = [_INPUT.fullmatch(one) for one in asked.rows]
+    if not all(rows) and len(rows) > 1:
+        raise OptionError(
+            f"check --rows {asked.rows[0]!r}: of several inputs name each: --rows visits='user string, ts timestamp'"
+        )
+    expected = asked.expected
+    if expected is not None and _PLACE.fullmatch(expected):
+        expected = _named("check --expected", expected)
+    options = {} if asked.disorder is None else {"disorder": asked.disorder}
+    report = laws.check(
+        pipeline_at(asked.pipeline, "check"),
+        rows={found[1]: found[2] for found in rows if found} if all(rows) else asked.rows[0],
+        expected=expected,
+        examples=asked.examples,
+        seed=asked.seed,
+        picture=asked.picture,
+        on_spark=asked.on_spark,
+        progress=_bar(asked.examples) if sys.stderr.isatty() else None,
+        **options,
+    )
+    return str(report)
+
+
+def _bar(examples: int) -> Callable[[int], None]:
+    """Shows how many examples there are so far, on one line of stderr."""
+
+    def show(so_far: int) -> None:
+        done = min(so_far * _BAR // max(examples, 1), _BAR)
+        end = "\n" if so_far == examples else ""
+        print(f"\r[{'#' * done}{' ' * (_BAR - done)}] {so_far}/{examples}", end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+    return show
+
+
+def pipeline_at(where: str, command: str = "explain") -> Pipeline:
     """The pipeline of a module.
 
     Raises:
         OptionError: not in the form MODULE:NAME, or no such module or name.
         PipelineError: not a pipeline.
     """
-    module, colon, name = where.partition(":")
+    found = _named(command, where)
+    if not isinstance(found, Pipeline):
+        raise PipelineError(f"{command} {where}: {found!r:.100} must be a pipeline, such as bm.Pipeline()...")
+    return found
+
+
+def _named(command: str, where: str) -> Any:
+    """The value of a name in a module, or in a file.
+
+    Raises:
+        OptionError: not in the form MODULE:NAME, or no such module or name.
+    """
+    module, colon, name = where.rpartition(":")
     if not colon or not module or not name:
-        raise OptionError(f"explain {where}: must be MODULE:NAME, such as jobs.scores:pipeline")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+        raise OptionError(f"{command} {where}: must be MODULE:NAME, such as jobs.scores:pipeline")
+    path = Path(module).resolve()
+    for folder in [str(Path.cwd()), *([str(path.parent)] if path.suffix == ".py" else [])]:
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = importlib.import_module(path.stem if path.suffix == ".py" else module)
     except ImportError as error:
-        raise OptionError(f"explain {where}: the module {module!r} cannot be imported from here: {error}") from None
+        raise OptionError(f"{command} {where}: the module {module!r} cannot be imported from here: {error}") from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise OptionError(f"explain {where}: {module!r} has no {name!r}")
+            raise OptionError(f"{command} {where}: {module!r} has no {name!r}")
         found = getattr(found, part)
-    if not isinstance(found, Pipeline):
-        raise PipelineError(f"explain {where}: {found!r:.100} must be a pipeline, such as bm.Pipeline()...")
     return found
 
 
