@@ -230,7 +230,7 @@ def _top_distinct(a: _Arguments) -> Aggregate:
     if n < 1:
         raise a.error(1, "must be at least 1")
     sql = f"slice(sort_array({{}}, false), 1, {n})"
-    return of_one(a.name, CollectSet(a.column()), sql, lambda node: Node("SLICE", (Node("SORT_ARRAY", (node,)),), n))
+    return of_one(a.name, CollectSet(a.column()), sql, lambda node: Node("SLICE", (Node("REVERSE", (node,)),), n))
 
 
 def _top(a: _Arguments) -> Accumulation:
@@ -247,10 +247,8 @@ def _only(a: _Arguments) -> Aggregate:
     """ATTR: the value that all rows have; null if they have several, a null among them counted."""
     x, column = a.said(), a.column()
     parts = {f"COUNT({x})": Count(column), "COUNT(*)": Count(), f"MIN({x})": Min(column), f"MAX({x})": Max(column)}
-    some, every, least, most = (Node(COLUMN, value=(name,)) for name in parts)
-    same = Node("AND", (Node("=", (some, every)), Node("=", (least, most))))
     sql = "CASE WHEN {} = {} AND {} = {} THEN {} END".format(*map(quoted, (*parts, f"MIN({x})")))
-    return Aggregate(parts, sql, Node("CASE", (same, least, Node(LITERAL))))
+    return Aggregate(parts, sql, Node("ATTR", tuple(Node(COLUMN, value=(name,)) for name in parts)))
 
 
 def _histogram(a: _Arguments) -> Accumulation:

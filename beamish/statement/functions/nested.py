@@ -73,12 +73,10 @@ def _values(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     return pa.array([None if row is None else [one["value"] for one in row] for row in lists.to_pylist()], type_)
 
 
-def _sorted(columns: Sequence[pa.Array], _: Any) -> pa.Array:
-    """Lists without nulls, the greatest first."""
+def _reversed(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    """Lists from their end: of a set, the greatest first."""
     (lists,) = columns
-    return pa.array(
-        [None if row is None else sorted(row, key=_order, reverse=True) for row in lists.to_pylist()], lists.type
-    )
+    return pa.array([None if row is None else row[::-1] for row in lists.to_pylist()], lists.type)
 
 
 def _map(columns: Sequence[pa.Array], _: Any) -> pa.Array:
@@ -113,8 +111,14 @@ def _sum_list(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     return pa.array(sums, pa.int64() if pa.types.is_integer(type_) else type_)
 
 
-def _order(value: Any) -> Any:
-    return (isinstance(value, float) and math.isnan(value), value)  # NaN is above all numbers
+def _attr(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    """The least value where it is the greatest, of as many values as rows."""
+    rows = [least if some == every and _same(least, most) else None for some, every, least, most in _rows(columns)]
+    return pa.array(rows, columns[2].type)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
 def _struct(columns: Sequence[pa.Array], names: Any) -> pa.Array:
@@ -123,12 +127,13 @@ def _struct(columns: Sequence[pa.Array], names: Any) -> pa.Array:
 
 FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "ARRAY": _array,
+    "ATTR": _attr,
     "FIELD": lambda columns, name: field(columns[0], name),
     "ITEM": _item,
     "MAP": _map,
     "GET": lambda columns, _: _item(columns, lenient=True),
+    "REVERSE": _reversed,
     "SLICE": _slice,
-    "SORT_ARRAY": _sorted,
     "STRUCT": _struct,
     "SUM_LIST": _sum_list,
     "VALUES": _values,
