@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from beamish.statement.clauses import Kind, Refinement
     from beamish.statement.compile import Compiled
 
-    UserAggregate = Callable[[str], Accumulation]
+    UserAggregate = Callable[..., Accumulation]
 
 
 def _named(given: Any) -> Any:
@@ -201,7 +201,7 @@ def sql(
         event_time: the event-time column; on Spark also a Column expression. For a join also a dict by the name of the stream.
         watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``; for a join also a dict.
         tables: what a stream is joined with: by name a pipeline that ends in ``versions``.
-        aggregates: custom aggregates: by name a function of a column name that returns an accumulation.
+        aggregates: custom aggregates: by name a function of column names that returns an accumulation.
         with_dropped: whether to emit dropped rows, with the reason and the original row.
         on_error: as for ``Pipeline.on_error``: the handling of rows that cause errors in an aggregate. Errors in Spark's
             expressions stop the query.
