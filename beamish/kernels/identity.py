@@ -256,10 +256,13 @@ def is_ours(kind: type) -> bool:
 
 
 def family(kind: Any) -> Iterator[Any]:
-    """A class and its subclasses, as far as they are beamish's."""
+    """A class and its subclasses, as far as they are beamish's.
+
+    Of classes with the same name the last: attrs makes a class with slots anew, and the first one stays until it is collected.
+    """
     if is_ours(kind):
         yield kind
-        for below in kind.__subclasses__():
+        for below in {(one.__module__, one.__qualname__): one for one in kind.__subclasses__()}.values():
             yield from family(below)
 
 

@@ -1,6 +1,8 @@
 """Options come back from their spec; what cannot come back is known to be unknown."""
 
 import json
+import subprocess
+import sys
 
 import attrs
 import pytest
@@ -77,3 +79,16 @@ def test_user_functions_and_classes_are_not_restored():
     assert option_of(identity(Sums("v")), Accumulation) is None
     assert option_of({"is": "os.system", "command": "true"}, Trigger) is None
     assert option_of({"is": "Sum", "column": "v"}, Trigger) is None
+
+
+def test_specs_are_read_before_the_first_garbage_collection():
+    """Until then two classes have the name of an option with slots."""
+    code = """
+import gc
+gc.disable()
+from beamish import triggers as t
+from beamish.kernels.identity import identity
+from beamish.kernels.spec import read_spec
+assert read_spec(identity(t.AfterCount(2)), t.Trigger) == t.AfterCount(2)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
