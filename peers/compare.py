@@ -24,8 +24,8 @@ from peers.cases import drawn, write_lines
 from peers.peer import Case, Peer, Program, Row
 
 DECIDED = Path(__file__).parent / "decided.json"
-PER_SEED = 1000
-"""Cases drawn from a seed; the next ones are drawn from the next seed."""
+PER_SEED = 500
+"""Cases drawn from a seed, and run by one process of the peer, which may slow down; the next ones have the next seed."""
 SHOWN = 10
 """Groups of undecided differences that are shrunk and printed."""
 
@@ -180,23 +180,22 @@ class Report:
 def run(peer: Peer, count: int, seed: int, record: Path | None) -> Report:
     """Compare drawn cases; print the counts and shrunk cases."""
     report = Report(peer, decisions(peer.name))
-    recorded = []
-    program = Program.start(peer)
-    try:
-        for first in range(0, count, PER_SEED):
-            cases = drawn(peer.cases, min(PER_SEED, count - first), seed + first // PER_SEED)
+    recorded: list[Any] = []
+    for first in range(0, count, PER_SEED):
+        cases = drawn(peer.cases, min(PER_SEED, count - first), seed + first // PER_SEED)
+        with Program.start(peer) as program:
             for case, there in zip(cases, program.answers(cases), strict=True):
                 report.add(case, there)
-                recorded.append({"case": case, "there": there})
-        print(*report.lines(), sep="\n")
+                if record is not None:
+                    recorded.append({"case": case, "there": there})
+    if record is not None:
+        write_lines(record, recorded)
+    print(*report.lines(), sep="\n")
+    with Program.start(peer) as program:
         for group, found in islice(report.undecided.items(), SHOWN):
             case, difference = min(found, key=lambda one: len(json.dumps(one[0])))
             case, difference = shrunk(program, case, difference, report.decided)
             print("\nUNDECIDED", group, json.dumps(case), difference.here, difference.there, sep="\n")
-        if record is not None:
-            write_lines(record, recorded)
-    finally:
-        program.stop()
     return report
 
 

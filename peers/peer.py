@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,14 +66,20 @@ class Program:
     process: subprocess.Popen[str]
 
     @classmethod
-    def start(cls, peer: Peer) -> Program:
-        """Start the program that ``make test-peers`` has built."""
+    @contextmanager
+    def start(cls, peer: Peer) -> Iterator[Program]:
+        """Start the program that ``make test-peers`` has built; it ends with the block."""
         built = BUILT / peer.name
         if not (built / "classes" / "Peer.class").exists():
             raise PeerError(f"{built} is empty: build it with make test-peers PEERS={peer.name}")
         java = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
         command: list[str | Path] = [java, "-cp", f"{built}/lib/*:{built}/classes", "Peer"]
-        return cls(peer, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        program = cls(peer, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        try:
+            yield program
+        finally:
+            program.process.terminate()
+            program.process.wait()
 
     def answers(self, cases: Sequence[Case]) -> Iterator[list[Row]]:
         """The peer's answers, in order."""
@@ -86,11 +93,6 @@ class Program:
                 raise PeerError(f"the program of {self.peer.name} ended with {self.process.wait()}")
             answer = json.loads(line)
             yield [failed(answer)] if "failed" in answer else self.peer.there(case, answer)
-
-    def stop(self) -> None:
-        """End the program."""
-        self.process.terminate()
-        self.process.wait()
 
 
 def failed(answer: Mapping[str, Any]) -> Row:

@@ -1,0 +1,359 @@
+"""Kafka Streams on its TopologyTestDriver: windows, suppress, versioned stores, joins.
+
+Normalised:
+
+- A step is a record: the watermark moves to the greatest event time so far (stream time), then the row arrives.
+- Times are tenths of seconds from 1970 on; keys are never null. A record with the key ``tick`` stands for a watermark.
+- A record changes rows of a result. Only what a record leaves of each is compared, so not a tombstone that the same record replaces.
+- A versioned store gives a version without its end.
+- Sessions of Kafka merge at the gap too: its gap is 1 ms shorter. Its sessions end with their last record, here a gap later.
+- Joins of a stream with a table are due *at* the grace (KIP-923), here past it: our watermark is 1 us ahead.
+- Left joins of streams are compared as a set at the end of time: ours pair when windows end. Full outer joins are refused by ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Any
+
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import triggers as t
+from beamish.accumulations import Collect, InnerJoin, LeftOuterJoin
+from beamish.durations import Duration
+from beamish.errors import BufferFullError
+from beamish.instants import instant_us
+from beamish.kernels.identity import identity
+from beamish.kernels.spec import read_spec
+from beamish.pane import Pane, PaneKind
+from beamish.script import as_step
+from beamish.testing import TestStream
+from peers.cases import without_parts
+from peers.peer import Case, Peer, Row
+from tests.strategies import pipelines, windows
+from tests.strategies.scripts import scripts
+
+SECOND, MILLISECOND, TENTH = 1_000_000, 1000, 100_000
+WINDOWS = ("updates", "closes", "on_close", "limit")
+"""Kinds of cases with windows: each update, suppressed until the window closes, emitted when it closes, suppressed for a time."""
+TICK = "tick"
+
+_windows = st.one_of(
+    st.builds(bm.FixedWindows, windows.few_seconds),
+    st.builds(
+        lambda period, times: bm.SlidingWindows(period * times, period),
+        windows.few_seconds,
+        st.sampled_from([1, 1.5, 2, 3]),
+    ),
+    windows.sessions,
+    windows.sessions,
+)
+_spans = st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)])
+_base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * SECOND)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A topology, and records."""
+    kind = draw(
+        st.sampled_from(
+            ["updates", "closes", "closes", "on_close", "limit", "limit", "versions", "as_of", "as_of", "join", "join"]
+        )
+    )
+    case: Case = {"kind": kind, "grace": _us(draw(pipelines.latenesses))}
+    names = ["rows"]
+    if kind in WINDOWS:
+        case["window"] = identity(draw(_windows))
+        case["max_records"] = draw(st.sampled_from([None, None, 1, 2, 3])) if kind in ("closes", "limit") else None
+        limited = kind == "limit" and case["max_records"] is not None
+        case["when_full"] = draw(st.sampled_from(["emit_early", "shut_down"])) if limited else "shut_down"
+        case["wait"] = _us(draw(windows.few_seconds))
+    elif kind == "join":
+        names = ["left", "right"]
+        case["before"], case["after"] = map(_us, draw(_spans))
+        case["how"] = draw(st.sampled_from(["inner", "left"]))
+    else:
+        case["history"] = _us(draw(st.sampled_from([5, 20, 1000])))
+    if kind == "as_of":
+        names = ["rows", "table"]
+        case["how"] = draw(st.sampled_from(["inner", "left"]))
+        case["grace"] = draw(st.sampled_from([None, 0, 2, 5]).map(lambda grace: grace and _us(grace)))
+    script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, least=0))
+    case["script"] = [{"rows": [row]} for row in draw(_records(script, names, deletes="history" in case))]
+    if kind == "versions":
+        times = sorted({row["ts"] + off for row in _rows(case) for off in (-TENTH, 0) if row["ts"] + off >= 0})
+        keys = sorted({row["key"] for row in _rows(case)})
+        case["reads"] = [{"key": key, "ts": ts} for key in keys for ts in times]
+    return case
+
+
+@st.composite
+def _records(draw: st.DrawFn, script: TestStream, names: list[str], *, deletes: bool) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for event in script.events:
+        step = as_step(event)
+        if step.watermark_us is not None and 0 <= step.watermark_us < 1e12:
+            found.append({"ts": step.watermark_us, "key": TICK})
+        found += [{"ts": round(row["ts"] * SECOND), "key": row["team"] or "none"} for row in step.rows]
+    shift = draw(st.sampled_from([1000 * SECOND] * 7 + [0]))
+    for number, record in enumerate(found):
+        name = draw(st.sampled_from(names))
+        record |= {"ts": shift + record["ts"] // TENTH * TENTH, "n": number, "input": name}
+        if deletes and name == names[-1]:
+            record["gone"] = draw(st.sampled_from([False, False, False, True]))
+    return found
+
+
+def _rows(case: Case) -> Iterator[dict[str, Any]]:
+    for event in case["script"]:
+        yield from event["rows"]
+
+
+def given(case: Case) -> Case:
+    """The case with the names of its inputs, a gap that is 1 ms shorter, and room for the rows of a join."""
+    names = {"join": ("left", "right"), "as_of": ("rows", "table")}.get(case["kind"], ("rows",))
+    case = case | {"inputs": [{"name": name} for name in names]}
+    if "gap" in case.get("window", {}):
+        case["window"] = case["window"] | {"gap": case["window"]["gap"] - MILLISECOND}
+    if case["kind"] == "join":
+        last = max((row["ts"] for row in _rows(case)), default=0) + case["before"] + case["after"] + case["grace"]
+        end = [{"ts": last + SECOND, "key": TICK, "n": 0, "input": name} for name in names]
+        case["script"] = [*case["script"], *({"rows": [row]} for row in end)]
+    return case
+
+
+def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
+    """The answer of Kafka Streams."""
+    match case["kind"]:
+        case "versions":
+            return [
+                _read(read, row["n"], row["since"]) for read, row in zip(case["reads"], answer["rows"], strict=True)
+            ]
+        case "as_of":
+            return [_match(row) for row in answer["rows"]]
+        case "join":
+            return _pairs(case, answer["rows"])
+    gap = case["window"].get("gap", 0)
+    rows = [
+        row if "full" in row else row | {"start": row["start"] * MILLISECOND, "end": row["end"] * MILLISECOND + gap}
+        for row in answer["rows"]
+    ]
+    return _effects(case, rows)
+
+
+def _effects(case: Case, rows: list[dict[str, Any]]) -> list[Row]:
+    """What each step leaves of each window; a full buffer ends the run."""
+    merging = case["window"]["is"] == "Sessions"
+    left: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        if "full" in row:
+            left = {place: one for place, one in left.items() if place[0] < row["step"]}
+            left[row["step"], "", 0, 0] = {"stream": ["full"], "place": [row["step"]], "rows": None}
+            break
+        step, key, start, end = (row[name] for name in ("step", "key", "start", "end"))
+        stream = [key] if merging else [key, end, start]
+        values = None if row["rows"] is None else sorted(row["rows"])
+        if key != TICK:
+            left[step, key, start, end] = {"stream": stream, "place": [step, end, start], "rows": values}
+    return list(left.values())
+
+
+def _read(read: Mapping[str, Any], n: int | None, since: int | None) -> Row:
+    return {"stream": [read["key"], read["ts"]], "place": [], "n": n, "since": since}
+
+
+def _match(row: Mapping[str, Any]) -> Row:
+    return {"stream": [row["left"]], "place": [row["step"]], "left": row["left"], "right": row["right"]}
+
+
+def _pairs(case: Case, rows: list[dict[str, Any]]) -> list[Row]:
+    """Each pair of a join with the steps that gave it, of a left join with their number."""
+    found: dict[tuple[int | None, int | None], list[int]] = {}
+    for row in rows:
+        if row["key"] != TICK:
+            found.setdefault((row["left"], row["right"]), []).append(row["step"])
+    inner = case["how"] == "inner"
+    return [
+        {"stream": list(pair), "place": [], "steps": steps if inner else len(steps), "left": pair[0], "right": pair[1]}
+        for pair, steps in found.items()
+    ]
+
+
+def here(case: Case) -> list[Row]:
+    """The answer of beamish."""
+    match case["kind"]:
+        case "versions":
+            return _reads(case)
+        case "as_of":
+            return [
+                _match({"step": step, "left": pane.values["n"], "right": (pane.values["table"] or {"n": None})["n"]})
+                for step, pane in _traced(_as_of(case), script_of(case))
+            ]
+        case "join":
+            return _pairs(case, list(_joined(case)))
+    pipeline = _windowed(case)
+    try:
+        return _effects(case, list(_updates(_traced(pipeline, script_of(case)))))
+    except BufferFullError:
+        return _effects(case, list(_until_full(case, pipeline)))
+
+
+def _traced(pipeline: bm.Pipeline, script: TestStream) -> Iterator[tuple[int, Pane]]:
+    for step, (_, panes) in enumerate(script.trace(pipeline)):
+        yield from ((step, pane) for pane in panes if pane.kind is not PaneKind.DROPPED)
+
+
+def _until_full(case: Case, pipeline: bm.Pipeline) -> Iterator[dict[str, Any]]:
+    """Updates before the first step that overflows the buffer."""
+    for events in range(1, len(case["script"]) + 1):
+        try:
+            rows = list(_updates(_traced(pipeline, script_of(case | {"script": case["script"][:events]}))))
+        except BufferFullError:
+            yield {"step": events - 1, "full": True}
+            return
+        yield from (row for row in rows if row["step"] == events - 1)
+
+
+def script_of(case: Case) -> TestStream:
+    """The script: each record moves its watermark first."""
+    kind = case["kind"]
+    ahead = int(kind == "as_of")
+    script, times = TestStream(), accumulate((row["ts"] if row["input"] != "table" else 0 for row in _rows(case)), max)
+    for row, time in zip(_rows(case), times, strict=True):
+        values = row | {"ts": row["ts"] / SECOND}
+        name = values.pop("input")
+        if kind == "join":
+            values[name] = values.pop("n")
+            script = script.step(watermark=time / SECOND).step([values], input=name)
+        elif kind == "as_of":
+            moves = name == "rows"
+            values |= {"gone": bool(values.get("gone"))} if name == "table" else {}
+            script = script.step([values], watermark=(time + ahead) / SECOND if moves else None, input=name)
+        else:
+            script = script.step([values], watermark=time / SECOND)
+    return script.advance_watermark_to_infinity() if kind == "join" and case["how"] != "inner" else script
+
+
+def _windowed(case: Case) -> bm.Pipeline:
+    pipeline = (
+        _base.key_by("key")
+        .window(read_spec(case["window"], bm.WindowOption))
+        .trigger(t.Always())
+        .allowed_lateness(Duration(case["grace"]))
+        .on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
+        .timestamp_combiner(bm.TimestampCombiner.LATEST)
+        .accumulating_and_retracting()
+        .accumulate(rows=Collect("n"))
+    )
+    most = case["max_records"]
+    full = bm.EMIT_EARLY if case["when_full"] == "emit_early" else bm.SHUT_DOWN
+    buffer = bm.Buffer() if most is None else bm.Buffer(max_records=most, when_full=full)
+    match case["kind"]:
+        case "closes" | "on_close":
+            return pipeline.suppress(bm.UntilWindowCloses(), buffer=buffer)
+        case "limit":
+            return pipeline.suppress(bm.UntilTimeLimit(Duration(case["wait"]), clock="event"), buffer=buffer)
+    return pipeline
+
+
+def _updates(panes: Iterator[tuple[int, Pane]]) -> Iterator[dict[str, Any]]:
+    for step, pane in panes:
+        assert pane.window is not None
+        yield {
+            "step": step,
+            "key": pane.key["key"],
+            "start": instant_us("start", pane.window.start),
+            "end": instant_us("end", pane.window.end),
+            "rows": None if pane.kind is PaneKind.RETRACTION else pane.values["rows"],
+        }
+
+
+def _as_of(case: Case) -> bm.Pipeline:
+    return bm.as_of_join(
+        rows=_base,
+        table=_base.key_by("key").versions(Duration(case["history"]), values=["n"], deleted="gone"),
+        on="key",
+        how=case["how"],
+        grace=Duration(case["grace"] or 0),
+        early=case["grace"] is None,
+        wait_for=bm.LEFT_INPUT,
+    )
+
+
+def _joined(case: Case) -> Iterator[dict[str, Any]]:
+    inner = case["how"] == "inner"
+    join = InnerJoin("left", "right", once=True) if inner else LeftOuterJoin("left", "right")
+    pipeline = (
+        bm.merge(left=_base.key_by("key"), right=_base.key_by("key"))
+        .window(bm.Within(Duration(case["before"]), of="right", after=Duration(case["after"])))
+        .trigger(t.Repeatedly(t.AfterCount(1)) if inner else t.Never())
+        .allowed_lateness(Duration(case["grace"]))
+        .discarding()
+        .accumulate(pair=join)
+    )
+    for step, pane in _traced(pipeline, script_of(case)):
+        sides = {name: (pane.values["pair"][name] or {name: None})[name] for name in ("left", "right")}
+        yield sides | {"key": pane.key["key"], "step": step // 2}
+
+
+def _reads(case: Case) -> list[Row]:
+    table = bm.VersionedTable(Duration(case["history"]))
+    for row in _rows(case):
+        table.put(row["key"], None if row["gone"] else row["n"], row["ts"] / SECOND)
+    rows = []
+    for read in case["reads"]:
+        found = table.get(read["key"], read["ts"] / SECOND)
+        since = None if found is None else instant_us("valid_from", found.valid_from) // MILLISECOND
+        rows.append(_read(read, None if found is None else found.value, since))
+    return rows
+
+
+def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
+    """What a decision may refer to."""
+    records = list(_rows(case))
+    times = list(accumulate((row["ts"] for row in records), max))
+    least = min((row["ts"] for row in records), default=0)
+    window = case.get("window", {"is": "", "size": 0})
+    keys = {key for one in (here, there) if one for key in _keys(one, records)}
+    return {
+        "kind": case["kind"],
+        "window": window["is"],
+        "how": case.get("how", ""),
+        "late": any(row["ts"] < time and row["key"] in keys for row, time in zip(records, times, strict=True)),
+        "past": any(
+            row["ts"] + case.get("history", math.inf) <= time for row, time in zip(records, times, strict=True)
+        ),
+        "before_1970": least < window.get("size", 0) - window.get("period", window.get("size", 0)),
+        "buffer": case.get("max_records") is not None,
+    }
+
+
+def _keys(row: Row, records: list[dict[str, Any]]) -> Iterator[str]:
+    """The keys that a row of an answer is about."""
+    numbers = [row.get(name) for name in ("left", "right")]
+    yield from (record["key"] for record in records if record["n"] in numbers or record["key"] in row["stream"])
+
+
+def kinds(case: Case) -> Iterator[str]:
+    """By kind, window and join."""
+    yield case["kind"]
+    yield " ".join(filter(None, (case["kind"], case.get("how"), case.get("window", {}).get("is"))))
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Fewer records, then defaults."""
+    yield from without_parts(case)
+    plain = {"grace": 0, "max_records": None}
+    for name, value in plain.items():
+        if case.get(name, value) not in (value, None):
+            yield case | {name: value}
+
+
+PEER = Peer("kafka_streams", "4.1.0", cases(), given, here, there, facts, ("kind", "window", "how"), kinds, smaller)
