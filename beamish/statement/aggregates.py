@@ -55,7 +55,7 @@ UserAggregates = Mapping[str, Callable[..., Accumulation]]
 
 @attrs.frozen(eq=False)
 class Aggregate:
-    """What a call stands for: accumulations by the name of their column, and its value over these, for Spark and in process."""
+    """An aggregate: accumulations by the name of their column, and its value over these, for Spark and in process."""
 
     accumulations: Mapping[str, Accumulation]
     sql: str
@@ -76,7 +76,7 @@ def calls_in(tree: Tree) -> list[Call]:
 
 
 def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns, owners: Collection[str]) -> Aggregate:
-    """What a call of an aggregate stands for (SqlError: invalid arguments)."""
+    """The aggregate of a call (SqlError: invalid arguments)."""
     arguments = _Arguments(text, call, columns, owners)
     if call.distinct and call.name not in ("COUNT", "COUNT_DISTINCT"):
         raise text.error(
@@ -176,7 +176,7 @@ class _Arguments:
         return bool(tree.this)
 
     def error(self, at: int, says: str, of: str = "") -> SqlError:
-        """What is wrong with the one at that place."""
+        """The error for the argument at that place."""
         return self.text.error(span_of(self.call.args[at]).start, f"{self.call.name}{of}: {says}")
 
 

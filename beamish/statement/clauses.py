@@ -47,10 +47,10 @@ REFUSED: Mapping[str, str] = {
     "EXCEPT": f"EXCEPT: a statement has one source; {FIRST}",
     "WITH": f"WITH: a statement has one source; {FIRST}",
     "TABLE_SAMPLE": "TABLESAMPLE: sample the DataFrame in Spark first",
-    "VALUES": "VALUES: the rows are the DataFrame's; give it to .apply(df)",
-    "PIVOT": "PIVOT: pivot what comes out, in Spark",
-    "ORDER_BY": "ORDER BY: a stream has no order to come in; order what comes out where it is read",
-    "SORT_BY": "SORT BY: a stream has no order to come in; order what comes out where it is read",
+    "VALUES": "VALUES: the rows are the DataFrame's; pass it to .apply(df)",
+    "PIVOT": "PIVOT: pivot the output, in Spark",
+    "ORDER_BY": "ORDER BY: a stream is unordered; order the output where it is read",
+    "SORT_BY": "SORT BY: a stream is unordered; order the output where it is read",
     "CLUSTER_BY": "CLUSTER BY: rows are spread by GROUP BY; leave it out",
     "DISTRIBUTE_BY": "DISTRIBUTE BY: rows are spread by GROUP BY; leave it out",
     "LIMIT": "LIMIT: a stream has no first rows; use TOPK(x, n) for the greatest of a group",
@@ -106,7 +106,7 @@ PROPERTIES: Mapping[str, str | None] = {
     "WINDOW_TYPE": "WINDOW_TYPE: write WINDOW after FROM",
     "WINDOW_SIZE": "WINDOW_SIZE: write WINDOW after FROM",
 }
-"""Under WITH: why one is refused; None: it is read, and has no effect, since a DataFrame has no format."""
+"""Under WITH: why one is refused; None: it is accepted, and has no effect, since a DataFrame has no format."""
 
 Kind = Literal["persistent", "push", "pull"]
 Refinement = Literal["changes", "final"]

@@ -16,9 +16,17 @@ from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.grammar import parsed
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
-from beamish.statement.names import is_known, unknown
-from beamish.statement.over_panes import Key, Panes, Shown, aliases_of, check_name, shown_of, without_brackets
-from beamish.statement.text import Call, Text, Tree, function_of, span_of
+from beamish.statement.over_panes import (
+    Key,
+    Panes,
+    Shown,
+    aliases_of,
+    check_known,
+    check_name,
+    shown_of,
+    without_brackets,
+)
+from beamish.statement.text import Call, Text, Tree, span_of
 from beamish.windows import Sessions
 
 
@@ -32,7 +40,7 @@ class Compiled:
         inputs: what is computed of the rows of each stream before the pipeline.
         pipeline: what is between.
         joined: the join whose rows it shows; None: it groups.
-        having: which panes come out; None: all.
+        having: the condition on panes; None: all.
         grouped: the items of the SELECT list, of a statement that groups.
     """
 
@@ -74,7 +82,7 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
     owners = (read.rows.alias.lower(),)
     before = Before(text, owners)
     if read.where is not None:
-        _check_no_aggregate(text, read.where, "WHERE", "it is of rows; conditions on aggregates go under HAVING")
+        _check_no_aggregate(text, read.where, "WHERE", "WHERE is over rows; put conditions on aggregates under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
     keys = _keys(text, read, before)
     calls = _calls(text, read)
@@ -98,7 +106,7 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
         if clause in read.begins:
             raise text.error(
                 read.begins[clause],
-                f"{clause.replace('_', ' ')} over a join: a statement joins or groups; give what the join emits to a second one",
+                f"{clause.replace('_', ' ')} over a join: a statement joins or groups; group the joined rows in a second one",
             )
     having = None if read.where is None else joined.expression(read.where)
     for item in read.items:
@@ -119,7 +127,7 @@ def _windowed(pipeline: Pipeline, windows: Windows, emit: Emit, having: Expressi
 def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
     keys: list[Key] = []
     for tree in read.group_by:
-        _check_no_aggregate(text, tree, "GROUP BY", "it is of groups; show it in the SELECT list")
+        _check_no_aggregate(text, tree, "GROUP BY", "it is computed per group; put it in the SELECT list")
         span = span_of(tree)
         constant = isinstance(tree, exp.Literal) and not tree.is_string
         if constant and not any(text[span_of(item.tree)] == text[span] for item in read.items):
@@ -145,14 +153,11 @@ def _calls(text: Text, read: Statement) -> list[Call]:
     trees = [item.tree for item in read.items] + ([] if read.having is None else [read.having])
     calls = [call for tree in trees for call in calls_in(tree)]
     if not calls:
-        for node in (node for tree in trees for node in tree.walk()):
-            name = function_of(text, node)
-            if name and not is_known(name):
-                raise text.error(span_of(node).start, unknown(name))
+        check_known(text, (node for tree in trees for node in tree.walk()))
         raise text.error(
             read.begins["GROUP_BY"],
-            "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n; an aggregate of your own is given "
-            "as bm.sql(..., aggregates={'NAME': lambda column: ...})",
+            "GROUP BY without an aggregate: add one, such as COUNT(*) AS n; an aggregate of your own is declared: "
+            "bm.sql(..., aggregates={'NAME': lambda column: ...})",
         )
     return calls
 
@@ -181,7 +186,7 @@ def _before(statement: Compiled) -> Iterator[Line]:
         if one.where is not None:
             yield (
                 "where",
-                f"{of}rows for which {_one_line(one.where.said)} is true go on; the others do not move the watermark",
+                f"{of}rows for which {_one_line(one.where.said)} is true are kept; the others do not move the watermark",
             )
         if one.computed:
             computed = ", ".join(_one_line(expression.said) for expression in one.computed)
@@ -201,14 +206,14 @@ def _query_words(statement: Compiled) -> str:
 def _after(statement: Compiled) -> Iterator[Line]:
     if statement.having is not None:
         clause = "where" if statement.joined else "having"
-        yield clause, f"panes and retractions for which {_one_line(statement.having.said)} is true come out"
+        yield clause, f"panes and retractions for which {_one_line(statement.having.said)} is true are emitted"
     yield "shown", f"{', '.join(map(_one_line, _shown(statement)))}; then window, pane and timestamp"
     windows = statement.read.windows
     unsaid = []
     if windows.grace is None and not windows.option.is_all_of_time:
-        unsaid.append("GRACE PERIOD is not said, so it is 0: a row that comes after its window's end is dropped")
+        unsaid.append("GRACE PERIOD is not set, so it is 0: a row after its window's end is dropped")
     if windows.retention is not None:
-        unsaid.append(f"RETENTION {windows.retention} has no effect: results are kept by whoever takes them")
+        unsaid.append(f"RETENTION {windows.retention} has no effect: the sink keeps the results")
     if statement.read.properties:
         unsaid.append(f"WITH ({', '.join(statement.read.properties)}) has no effect: a DataFrame has no format")
     if unsaid:

@@ -200,7 +200,7 @@ class _Translation:
         return Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
 
     def _special(self, tree: Tree, at: int) -> Node | None:
-        """What is more than an operation on operands."""
+        """An expression that is not in ``_OPERATIONS``."""
         if isinstance(tree, exp.Cast):
             type_ = _TYPES.get(tree.to.this.name) if not tree.to.expressions else None
             if type_ is None or tree.args.get("safe"):
@@ -348,7 +348,7 @@ def expression(
 
 
 def _typed(text: Text, tree: Tree) -> Iterator[tuple[Span, str]]:
-    """What ksqlDB's users type and Spark writes otherwise, with Spark's words."""
+    """The parts that Spark writes differently from ksqlDB, with Spark's words."""
     for node in tree.walk():
         if isinstance(node, (exp.Column, exp.Dot)):
             parts = node.parts if isinstance(node, exp.Column) else [node.this, node.expression]

@@ -99,7 +99,7 @@ class StatementParser(ExpressionParser):
                 )
             self._advance()
             if not self._curr or self._curr.token_type.name in _RESERVED:
-                raise self._text.error(token.start, f"{word_of(token)} says nothing; the clauses are {ORDER}")
+                raise self._text.error(token.start, f"{word_of(token)} is empty; the clauses are {ORDER}")
             here, begins[clause] = clause, token
             parts[clause] = self._CLAUSES[clause](self)
         last = self._prev
@@ -149,7 +149,7 @@ class StatementParser(ExpressionParser):
         )
 
     def _created(self) -> tuple[str | None, Mapping[str, Any]]:
-        """The name after CREATE TABLE, and what WITH says."""
+        """The name after CREATE TABLE, and the properties under WITH."""
         if not self._match_text_seq("CREATE"):
             return None, {}
         self._check_created()
@@ -280,7 +280,7 @@ class StatementParser(ExpressionParser):
         if retention is not None and retention < needed:
             raise self._text.error(
                 retention_place,
-                f"RETENTION {retention} is below size plus grace, {needed}: rows would come for results that are gone; say at "
+                f"RETENTION {retention} is below size plus grace, {needed}: late rows would find no result; set at "
                 f"least {needed}, or leave it out: it has no effect here",
             )
         return Windows(option, grace, retention)
@@ -292,7 +292,7 @@ class StatementParser(ExpressionParser):
         if advance > size:
             raise self._text.error(
                 place,
-                f"ADVANCE BY {advance} is above SIZE {size}: rows between windows would be in none; say at most {size}",
+                f"ADVANCE BY {advance} is above SIZE {size}: rows between windows would be in no window; set at most {size}",
             )
         return SlidingWindows(size, advance)
 
@@ -321,7 +321,7 @@ class StatementParser(ExpressionParser):
         if not windowed:
             raise self._text.error(
                 word.start,
-                "EMIT FINAL without WINDOW: no row is final, since more may always come; say WINDOW TUMBLING (SIZE 5 MINUTES) "
+                "EMIT FINAL without WINDOW: no row is ever final; add WINDOW TUMBLING (SIZE 5 MINUTES) "
                 "after FROM, or EMIT CHANGES",
             )
         return Emit(kind, "final")

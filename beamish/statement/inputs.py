@@ -83,7 +83,7 @@ class Input:
 
     Attributes:
         rows: what the rows are called.
-        where: which rows go on; None: all.
+        where: the condition on rows; None: all.
         columns: the columns of the rows that the pipeline reads.
         computed: the columns that are computed for it.
     """

@@ -172,7 +172,7 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
     if others and any(join.within is not None for join in read.joins):
         raise text.error(
             others[0].start,
-            "a statement joins two streams, or a stream with tables; give what this one emits to a second statement",
+            "a statement joins two streams, or a stream with tables; join its output in a second statement",
         )
     if first.within is not None:
         return _pairs(text, read, first, first.within, sources)

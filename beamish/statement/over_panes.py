@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 import attrs
@@ -66,7 +66,7 @@ class Panes:
             bounds: whether it may name the window's bounds.
 
         Raises:
-            SqlError: it names what is neither a key nor in an aggregate, or is another each time.
+            SqlError: it names what is neither a key nor in an aggregate, or changes between calls.
         """
         check_deterministic(self.text, span_of(tree))
         known: dict[int, Node] = {}
@@ -101,7 +101,7 @@ class Panes:
             yield from self._parts(child)
 
     def _meant(self, part: Tree, *, bounds: bool) -> tuple[str, Node]:
-        """What a part is: for Spark, and in process."""
+        """A part, for Spark and in process."""
         call = call_of(part)
         if call is not None:
             aggregate = self.aggregates[call.span]
@@ -121,10 +121,7 @@ class Panes:
             self._check_bounds(start, word, bounds=bounds)
             sql, node = f"`window`.`{WINDOW_BOUNDS[word]}`", Node(COLUMN, value=("window", WINDOW_BOUNDS[word]))
             return (f"unix_millis({sql})", Node("UNIX_MILLIS", (node,))) if _in_arithmetic(column) else (sql, node)
-        for tree in parents_of(column):
-            name = function_of(self.text, tree)
-            if name and not is_known(name):
-                raise self.text.error(span_of(tree).start, unknown(name))
+        check_known(self.text, _parents_of(column))
         said = ".".join(part.name for part in column.parts)
         if said.lower() in self.aliases:
             raise self.text.error(
@@ -133,18 +130,26 @@ class Panes:
             )
         raise self.text.error(
             start,
-            f"{said} is neither under GROUP BY, written there as here, nor in an aggregate: a group has many; add it to GROUP BY, "
-            f"or say which: MAX({said}), LAST({said})",
+            f"{said} is neither under GROUP BY, written there as here, nor in an aggregate: a group has many values; add it to GROUP BY, "
+            f"or aggregate it: MAX({said}), LAST({said})",
         )
 
     def _check_bounds(self, start: int, word: str, *, bounds: bool) -> None:
         if not bounds:
-            raise self.text.error(start, f"{word} may stand in the SELECT list only; filter what comes out by it")
+            raise self.text.error(start, f"{word} is allowed in the SELECT list only; filter the output by it")
         if not self.windowed:
-            raise self.text.error(start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
+            raise self.text.error(start, f"{word} without WINDOW: add WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
 
 
-def parents_of(tree: Tree) -> Iterator[Tree]:
+def check_known(text: Text, trees: Iterable[Tree]) -> None:
+    """Check the functions that expressions call (SqlError: neither Spark nor bm.sql has one)."""
+    for tree in trees:
+        name = function_of(text, tree)
+        if name and not is_known(name):
+            raise text.error(span_of(tree).start, unknown(name))
+
+
+def _parents_of(tree: Tree) -> Iterator[Tree]:
     """The expressions around one, from within."""
     while tree.parent is not None:
         tree = tree.parent
@@ -169,7 +174,7 @@ def check_deterministic(text: Text, span: Span) -> None:
         if word in NOT_DETERMINISTIC and (called or word in _WITHOUT_BRACKETS):
             raise text.error(
                 token.start,
-                f"{word} over panes: a retraction must repeat the row it takes back, and this is another each time; "
+                f"{word} over panes: a retraction must repeat its row, and this value changes between calls; "
                 "compute it where the rows are read, or where they are written",
             )
 
@@ -224,13 +229,13 @@ def shown_of(text: Text, items: Sequence[Item], panes: Panes) -> list[Shown]:
             span = span_of(key.tree)
             raise text.error(
                 span.start,
-                f"{text[span]} is under GROUP BY but not in the SELECT list, so rows could not be told apart; add it",
+                f"{text[span]} is under GROUP BY but not in the SELECT list, so groups would be indistinguishable; add it",
             )
     return shown
 
 
 def aliases_of(text: Text, items: Sequence[Item]) -> dict[str, str]:
-    """What the names after AS, in lower case, stand for."""
+    """The expressions of the names after AS, in lower case."""
     return {item.alias.text.lower(): text[span_of(item.tree)] for item in items if item.alias is not None}
 
 
@@ -254,6 +259,6 @@ def check_new_name(text: Text, name: Name, shown: Sequence[Shown]) -> None:
 def check_name(text: Text, name: Name, fix: str) -> None:
     """Check that what is emitted may have a column of this name (SqlError: the name is taken or reserved)."""
     if name.text.lower() in _SHOWN_BESIDE:
-        raise text.error(name.start, f"{name.text}: what comes out has a column of this name beside; {fix}")
+        raise text.error(name.start, f"{name.text}: the output has its own column of this name; {fix}")
     if is_reserved(name.text):
         raise text.error(name.start, f"{name.text}: names that begin with {PREFIX!r} are reserved; {fix}")

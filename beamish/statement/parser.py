@@ -84,7 +84,7 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
             raise self._text.error(token.start, REFUSED[token.token_type.name])
         tree: Tree = self._parse_disjunction()
         if tree is None:
-            says = "this is no expression; write one, such as region or price * amount"
+            says = "not an expression; write one, such as region or price * amount"
             raise self._text.error(
                 (token or self._prev).start, REFUSED.get(token.token_type.name, says) if token else says
             )
@@ -222,7 +222,7 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
                 raise self._text.error(
                     inner.span.start,
                     f"{inner.name} within {function}: an aggregate is of rows, not of aggregates; use a second statement over "
-                    "what the first gives, or first.then(second)",
+                    "the first one's output, or first.then(second)",
                 )
         return tree
 

@@ -171,7 +171,7 @@ class Query:
         if self.kind == "pull" and any(getattr(one, "isStreaming", False) for one in (df, *inputs.values())):
             raise _text(self.text).error(
                 self._compiled.read.end,
-                "no EMIT: such a query asks a batch DataFrame once; for a stream say which rows come out: EMIT CHANGES (every "
+                "no EMIT: such a query asks a batch DataFrame once; for a stream set the emitted rows: EMIT CHANGES (every "
                 "change) or EMIT FINAL (one row when the window is over)",
             )
 

@@ -201,7 +201,7 @@ def test_fields_of_structs_are_expressions(spark):
 
 
 def test_a_pull_query_asks_no_stream(events):
-    with pytest.raises(bm.SqlError, match=r"no EMIT.*for a stream say which rows come out: EMIT CHANGES"):
+    with pytest.raises(bm.SqlError, match=r"no EMIT.*for a stream set the emitted rows: EMIT CHANGES"):
         sql("SELECT region, COUNT(*) AS n FROM p GROUP BY region").apply(events.stream())
 
 

@@ -107,7 +107,7 @@ REFUSED = {
     "SELECT k, TOPKDISTINCT(v, ^0) AS n FROM t GROUP BY k": "at least 1",
     "SELECT k, TOPK(v, w, ^x) AS n FROM t GROUP BY k": "a plain number",
     "SELECT k, COUNT(*) AS ^k FROM t GROUP BY k": "k is there twice",
-    "SELECT k, COUNT(*) AS ^window FROM t GROUP BY k": "window: what comes out has a column of this name",
+    "SELECT k, COUNT(*) AS ^window FROM t GROUP BY k": "window: the output has its own column of this name",
     "SELECT k, COUNT(*) AS ^__beamish_n FROM t GROUP BY k": "are reserved",
     "SELECT timestamp, COUNT(*) AS n FROM t GROUP BY ^timestamp": "rename the column in Spark first",
     "SELECT k, k AS j, COUNT(*) AS n FROM t GROUP BY k, ^K": "twice",
@@ -142,7 +142,7 @@ REFUSED = {
     "SELECT k, COUNT(*) AS n FROM t WHERE k IN (^SELECT k FROM u) GROUP BY k": "no subqueries",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^UNION SELECT 1": "UNION.*in Spark first",
     "^WITH u AS (SELECT 1) SELECT k, COUNT(*) AS n FROM u GROUP BY k": "WITH",
-    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^ORDER BY n": "order what comes out",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^ORDER BY n": "order the output",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^LIMIT 3": "TOPK",
     "SELECT ^DISTINCT k, COUNT(*) AS n FROM t GROUP BY k": "name the columns in GROUP BY",
     "SELECT k, COUNT(*) AS n FROM t ^PARTITION BY k": "keyed by GROUP BY",
@@ -150,9 +150,9 @@ REFUSED = {
     "^INSERT INTO u SELECT k, COUNT(*) AS n FROM t GROUP BY k": "writeStream",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY ^window(ts, '5 minutes')": "say WINDOW TUMBLING",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY ^ROLLUP (k)": "one grouping",
-    "SELECT k, COUNT(*) * ^rand() AS n FROM t GROUP BY k": "another each time",
-    "SELECT k, ^now() AS at, COUNT(*) AS n FROM t GROUP BY k": "another each time",
-    "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING ^current_date > DATE '2024-01-01'": "another each time",
+    "SELECT k, COUNT(*) * ^rand() AS n FROM t GROUP BY k": "changes between calls",
+    "SELECT k, ^now() AS at, COUNT(*) AS n FROM t GROUP BY k": "changes between calls",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING ^current_date > DATE '2024-01-01'": "changes between calls",
 }
 
 

@@ -224,11 +224,11 @@ def test_explain_describes_the_query_around_the_pipeline_and_the_defaults():
     said = " ".join(query.explain().split())
     assert " ".join(query.pipeline.explain().split()) in said
     for words in (
-        "rows for which price > 0 is true go on; the others do not move the watermark",
+        "rows for which price > 0 is true are kept; the others do not move the watermark",
         "before it is in a window: upper(region)",
-        "panes and retractions for which COUNT(*) > 2 is true come out",
+        "panes and retractions for which COUNT(*) > 2 is true are emitted",
         "upper(region) as r, SUM(price) as spent; then window, pane and timestamp",
-        "GRACE PERIOD is not said, so it is 0",
+        "GRACE PERIOD is not set, so it is 0",
         "RETENTION 1 day has no effect",
     ):
         assert words in said

@@ -233,7 +233,7 @@ REFUSED = {
     "SELECT o.id FROM orders o ^CROSS JOIN payments p": "no such join",
     "SELECT o.id FROM orders o JOIN payments p WITHIN 1 DAY ^WHERE o.id = 1": "expected ON",
     "SELECT o.id, ^COUNT(*) FROM orders o JOIN rates r ON o.id = r.currency": "COUNT without GROUP BY",
-    "SELECT o.id, ^now() FROM orders o JOIN rates r ON o.id = r.currency": "another each time",
+    "SELECT o.id, ^now() FROM orders o JOIN rates r ON o.id = r.currency": "changes between calls",
     "SELECT o.id AS x, item AS ^x FROM orders o JOIN payments p WITHIN 1 DAY ON o.id = p.oid": "x is there twice",
     "SELECT o.id FROM orders o JOIN rates r ON o.id = r.currency ^PARTITION BY o.id": "GROUP BY",
     "SELECT o.id, COUNT(*) AS n FROM orders o JOIN rates r ON o.id = r.currency ^GROUP BY o.id": "a statement joins or groups",
@@ -266,8 +266,8 @@ def test_explain_describes_both_inputs():
     )
     for said in (
         "source the rows of payments, which are those of the DataFrame payments",
-        "of payments, rows for which p.oid is true go on",
-        "where panes and retractions for which item IS NULL is true come out",
+        "of payments, rows for which p.oid is true are kept",
+        "where panes and retractions for which item IS NULL is true are emitted",
         "shown item, p.amount; then window",
     ):
         assert said in words, words

@@ -13,7 +13,7 @@ from beamish.statement.functions.types import RefusedError, common, known
 
 
 def field(values: pa.Array, name: str) -> pa.Array:
-    """A field of structs; upper and lower case are the same where one field only has the name (RefusedError: there is none)."""
+    """A field of structs; upper and lower case are the same where one field only has the name (RefusedError: not found)."""
     if pa.types.is_null(values.type):
         return values
     names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []

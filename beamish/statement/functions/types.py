@@ -53,7 +53,7 @@ def known(column: pa.Array) -> pa.Array:
 
 
 def common(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns in a common type, as in Spark (RefusedError: there is none)."""
+    """Columns in a common type, as in Spark (RefusedError: not found)."""
     types = list(dict.fromkeys(column.type for column in columns if not pa.types.is_null(column.type)))
     type_ = types[0] if types else pa.null()
     for other in types[1:]:
