@@ -15,7 +15,7 @@ from beamish.testing.laws.expected import Query
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.testing.test_strategies import PIPELINES, VISITS, delayed, rows_for, source, trigger
 
-EXAMPLES = max(settings().max_examples // 12, 5)
+EXAMPLES = max(settings().max_examples // 2, 5)
 late = source.window(bm.Sessions("10 minutes")).trigger(trigger).allowed_lateness("30 minutes")
 hours = source.window(bm.FixedWindows("1 hour")).trigger(trigger).allowed_lateness("1 hour")
 MORE = {

@@ -15,6 +15,7 @@ from beamish.testing.laws.accumulations import (  # noqa: E402 - Hypothesis is c
     retract_undoes_add,
     same_rows_have_same_value,
     state_restores_accumulator,
+    value_is_expected,
 )
 from beamish.testing.laws.check import Report, check  # noqa: E402
 from beamish.testing.laws.pipelines import (  # noqa: E402
@@ -114,6 +115,7 @@ __all__ = [
     "states_merge_in_any_order",
     "states_merge_in_steps_as_at_once",
     "timers_run_out",
+    "value_is_expected",
     "watermark_never_goes_back",
     "windows_do_not_share_state",
     "windows_end_after_their_rows",

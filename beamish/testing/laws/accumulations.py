@@ -7,7 +7,7 @@ columns, they are tuples: event time in microseconds, number of the window, one 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -23,7 +23,7 @@ from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.groups import Groups
-from beamish.testing.laws.report import TOLERANCE, Law, require, search
+from beamish.testing.laws.report import TOLERANCE, Law, Named, require, search
 from beamish.testing.laws.seen import Seen
 
 Rows = Sequence[Any]
@@ -36,6 +36,7 @@ def check_accumulation(
     accumulation: Accumulation,
     *,
     values: st.SearchStrategy[Any],
+    expected: Callable[[list[Any]], Any] | None = None,
     nulls: bool = True,
     tolerance: float = TOLERANCE,
     types: Types = None,
@@ -53,6 +54,7 @@ def check_accumulation(
         accumulation: the accumulation, such as ``MyOwn("score")``.
         values: a strategy of what ``add`` takes: values of the column, tuples for several columns, or rows as dicts. numpy's
             scalars are passed as Python's, as they are in a pipeline.
+        expected: computes the value from a list of what is added, nulls among it; None: not compared.
         nulls: whether nulls are added too, in any column.
         tolerance: relative, for floats, whose sums depend on the order of rows; 0: exact.
         types: the Arrow types of the columns; only for built-in accumulations, which need them.
@@ -102,7 +104,7 @@ def check_accumulation(
     part = st.lists(_rows_of(values, nulls=nulls, types=types), max_size=4)
     search(
         st.tuples(part, part, part),
-        lambda parts: _laws_of(on, parts, *how),
+        lambda parts: _expected_of(on, parts, expected, *how) | _laws_of(on, parts, *how),
         examples=examples,
         seed=seed,
         held=held,
@@ -110,7 +112,19 @@ def check_accumulation(
     return seen.check("several different rows", floor=floor)
 
 
-def _laws_of(on: Accumulation | OnColumns, parts: tuple[Rows, Rows, Rows], *how: float) -> Mapping[Law, Sequence[Any]]:
+def _expected_of(
+    on: Accumulation | OnColumns,
+    parts: tuple[Rows, Rows, Rows],
+    expected: Callable[[list[Any]], Any] | None,
+    *how: float,
+) -> dict[Law, Sequence[Any]]:
+    if expected is None:
+        return {}
+    rows = [row for part in parts for row in part]
+    return {value_is_expected: (on, rows, Named(expected, getattr(expected, "__name__", "expected")), *how)}
+
+
+def _laws_of(on: Accumulation | OnColumns, parts: tuple[Rows, Rows, Rows], *how: float) -> dict[Law, Sequence[Any]]:
     """The laws that apply, each with its arguments; ``how``: the tolerance, if any."""
     a, b, c = parts
     accumulation = on.accumulation if isinstance(on, OnColumns) else on
@@ -129,6 +143,18 @@ def _laws_of(on: Accumulation | OnColumns, parts: tuple[Rows, Rows, Rows], *how:
     if accumulation.retract is not None or on is not accumulation:
         laws[retract_undoes_add] = (on, a, b, c, *how)
     return laws
+
+
+def value_is_expected(
+    accumulation: Accumulation | OnColumns,
+    rows: Rows,
+    expected: Callable[[list[Any]], Any],
+    tolerance: float = TOLERANCE,
+) -> None:
+    """The value of rows is the expected one."""
+    calls = _calls(accumulation)
+    wanted, given = expected(copy.deepcopy(list(rows))), calls.value(calls.of(rows))
+    require(value_is_expected, expected=wanted, given=given, tolerance=tolerance)
 
 
 def same_rows_have_same_value(accumulation: Accumulation | OnColumns, a: Rows, b: Rows, c: Rows) -> None:

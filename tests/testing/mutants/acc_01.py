@@ -1,0 +1,35 @@
+"""The range of temperatures in a window: the greatest less the least.
+
+Wrong: ``merge`` keeps one side, so what the other part of a window or session saw is lost.
+"""
+
+import attrs
+
+from beamish.accumulations import Accumulation
+
+
+@attrs.frozen
+class Range(Accumulation):
+    column: str
+    result_type = "double"
+
+    def create(self):
+        return None  # or (least, greatest)
+
+    def add(self, accumulator, value):
+        if value is None:
+            return accumulator
+        if accumulator is None:
+            return value, value
+        least, greatest = accumulator
+        return min(least, value), max(greatest, value)
+
+    def merge(self, a, b):
+        return a if a is not None else b
+
+    def extract(self, accumulator):
+        return None if accumulator is None else accumulator[1] - accumulator[0]
+
+
+accumulation = Range("celsius")
+values = [21.5, 19.0, None, 24.25, 20.0, 18.5]

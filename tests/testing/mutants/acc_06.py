@@ -1,0 +1,36 @@
+"""The mean value of the open orders, where orders can be deleted again (a changelog, or the stage before retracts).
+
+Wrong: ``retract`` subtracts the amount, but not the count, so the mean of what is left is too small.
+"""
+
+import attrs
+
+from beamish.accumulations import Accumulation
+
+
+@attrs.frozen
+class MeanOrder(Accumulation):
+    column: str
+    result_type = "double"
+
+    def create(self):
+        return 0, 0  # total, orders
+
+    def add(self, accumulator, cents):
+        total, orders = accumulator
+        return accumulator if cents is None else (total + cents, orders + 1)
+
+    def retract(self, accumulator, cents):
+        total, orders = accumulator
+        return accumulator if cents is None else (total - cents, orders)
+
+    def merge(self, a, b):
+        return a[0] + b[0], a[1] + b[1]
+
+    def extract(self, accumulator):
+        total, orders = accumulator
+        return total / orders if orders else None
+
+
+accumulation = MeanOrder("cents")
+values = [1250, 990, None, 4000, 15, 990]

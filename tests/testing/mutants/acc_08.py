@@ -1,0 +1,32 @@
+"""The length of the longest comment in a window; null if there is none.
+
+Wrong: it does not think of rows without a comment: ``len(None)`` raises, and stops the query.
+"""
+
+import attrs
+
+from beamish.accumulations import Accumulation
+
+
+@attrs.frozen
+class LongestComment(Accumulation):
+    column: str
+    result_type = "bigint"
+
+    def create(self):
+        return None
+
+    def add(self, accumulator, comment):
+        return self.merge(accumulator, len(comment))
+
+    def merge(self, a, b):
+        if a is None or b is None:
+            return b if a is None else a
+        return max(a, b)
+
+    def extract(self, accumulator):
+        return accumulator
+
+
+accumulation = LongestComment("comment")
+values = ["fine", "", "too slow at noon", "ok"]

@@ -1,0 +1,77 @@
+"""Wrong user code by somebody who had not read the laws: which law finds each, and that its right twin breaks none."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from hypothesis import strategies as st
+
+from beamish.testing import laws
+
+FOUND = {
+    "acc_01": "merge_agrees_with_add",
+    "acc_02": "order_of_rows_is_irrelevant",
+    "acc_03": "new_accumulator_is_identity",
+    "acc_04": "merge_is_associative",
+    "acc_05": "arguments_are_unchanged",
+    "acc_06": "retract_undoes_add",
+    "acc_07": "same_rows_have_same_value",
+    "acc_08": "same_rows_have_same_value",
+    "acc_09": "merge_agrees_with_add",
+    "acc_10": None,  # it is the highest of 0 and its values, which keeps all laws; what is expected tells them apart
+    "trigger_01": "firings_are_announced",
+    "trigger_02": "state_merged_alone_is_unchanged",
+    "trigger_03": "firing_rearms",
+    "trigger_04": "firing_rearms",
+    "trigger_05": "states_merge_in_any_order",
+    "pipeline_01": "no_row_is_too_late",
+    "pipeline_02": "live_panes_equal_expected",
+    "pipeline_03": "live_panes_equal_expected",
+    "pipeline_04": "no_row_is_too_late",
+    "pipeline_05": "live_panes_equal_expected",
+}
+DEEP = ("pipeline_01", "pipeline_04", "pipeline_05")
+"""Those that take seconds."""
+FEW = 10
+"""Examples of right code."""
+
+
+def check(name, examples=200):
+    module = import_module(f"tests.testing.mutants.{name}")
+    if name.startswith("acc"):
+        laws.check_accumulation(module.accumulation, values=st.sampled_from(module.values), examples=examples)
+    elif name.startswith("trigger"):
+        laws.check_trigger(module.trigger, examples=examples)
+    else:
+        given = {"rows": module.rows, "expected": module.expected, "disorder": module.DISORDER}
+        laws.check(module.pipeline, examples=examples, **given)
+
+
+@pytest.mark.dear
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.deep] * (name in DEEP)) for name, law in FOUND.items() if law],
+)
+def test_wrong_code_is_found(name):
+    with pytest.raises(laws.LawError) as raised:
+        check(name)
+    assert raised.value.law.__name__ == FOUND[name]
+    assert str(raised.value).count("'ts'") <= 5
+
+
+@pytest.mark.dear
+@pytest.mark.parametrize("name", FOUND)
+def test_right_twins_break_no_law(name):
+    check(f"{name}_right", FEW)
+
+
+def test_expected_values_are_compared():
+    def highest(values):
+        return max((value for value in values if value is not None), default=None)
+
+    wrong, right = (import_module(f"tests.testing.mutants.{name}") for name in ("acc_10", "acc_10_right"))
+    values = st.sampled_from(wrong.values)
+    laws.check_accumulation(right.accumulation, values=values, expected=highest, examples=FEW)
+    with pytest.raises(laws.LawError, match="value_is_expected"):
+        laws.check_accumulation(wrong.accumulation, values=values, expected=highest)
