@@ -5,6 +5,8 @@
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make kafka-demo  examples/kafka_to_postgres with a Kafka broker and PostgreSQL on loopback: CLICKS=3000, killed three times, compared with a batch; SEED=
 # make test-kafka  the same query under faults: broker and database restarted, topic truncated and recreated, poison batches, a set clock
+# make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way, then machines, processes and networks fail;
+#                 CLUSTER_VERSIONS="4.2 4.3", SEED=; half an hour and more
 # make test-peers  drawn cases on other implementations, PEERS=beam, CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
@@ -25,7 +27,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
-	bench bench-others kafka-demo test-kafka test-peers clean
+	bench bench-others kafka-demo test-kafka test-cluster test-peers clean
 
 BUDGET ?= 600
 CLICKS ?= 3000
@@ -34,6 +36,7 @@ KAFKA_PYSPARK ?= 4.2.0
 SAMPLE ?= 300
 PROCESSES ?= 1
 PINS ?= constraints.txt
+CLUSTER_VERSIONS ?= 4.2 4.3
 PEERS ?= beam
 CASES ?= 2000
 ROWS ?= 50000000
@@ -134,6 +137,17 @@ kafka-demo: build/kafka/installed
 
 test-kafka: build/kafka/installed
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 -m kafka
+
+# The Python of the cluster and its drivers has all but beamish.
+build/cluster/%/installed: | machine
+	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check "pyspark[sql,connect]==$*.*" attrs "numpy<2.5" "pandas>=2.2,<3" \
+		"pyarrow>=18" protobuf venv-pack
+	@touch $@
+
+test-cluster: $(VENV)/installed-dev $(CLUSTER_VERSIONS:%=build/cluster/%/installed)
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_CLUSTER="$(CLUSTER_VERSIONS)" $(if $(SEED),BEAMISH_CLUSTER_SEED=$(SEED)) \
+		$(BIN)/python -m pytest -n 0 --durations 0 -rA -m cluster
 
 # The jars of a peer come from Maven Central; its program is one file.
 build/peers/%/built: peers/%/pom.xml peers/%/Peer.java

@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(config, items):
     for marker, asked in (
         ("servers", "BEAMISH_SERVERS"),
         ("kafka", "BEAMISH_KAFKA"),
+        ("cluster", "BEAMISH_CLUSTER"),
         ("browser", "BEAMISH_BROWSER"),
         ("deep", "BEAMISH_DEEP_SECONDS"),
     ):
@@ -88,7 +89,9 @@ def pytest_pyfunc_call(pyfuncitem):
     result = yield
     took = time.process_time() - begun
     most = LAW_SECONDS if pyfuncitem.get_closest_marker("law") else TEST_SECONDS
-    excused = any(map(pyfuncitem.get_closest_marker, ("dear", "spark", "deep", "servers", "kafka", "browser")))
+    excused = any(
+        map(pyfuncitem.get_closest_marker, ("dear", "spark", "deep", "servers", "kafka", "cluster", "browser"))
+    )
     if took > most and not excused and "BEAMISH_DEEP_SECONDS" not in os.environ:
         pytest.fail(
             f"computes for {took:.1f} s, at most {most} s are for a test that is not dear: draw less (tests/cost.py), or mark it dear"

@@ -1,0 +1,142 @@
+"""Drivers on a cluster, and what their queries must have found."""
+
+import itertools
+import json
+import shutil
+import time
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+from tests.servers.killing import sessions, write_files
+from tools.servers.cluster import executor_settings, kill
+
+JOB = Path(__file__).with_name("job.py")
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Drivers:
+    """Drivers on a cluster, with a folder for rows, checkpoints and output."""
+
+    def __init__(self, cluster, archive, folder, files):
+        self.cluster, self.archive, self.folder = cluster, str(archive), folder
+        self.files, self.table = files, f"sqlite:///{folder / 'sessions.db'}"
+        self.log = folder / "log"
+        write_files(folder / "rows", files)
+        shutil.copy(JOB, folder)
+
+    def told(self, *parts, way, host="driver1", **more):
+        settings = executor_settings(self.cluster.network, host) | more.pop("settings", {})
+        settings |= {
+            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+            "spark.sql.shuffle.partitions": "3",
+            "spark.sql.session.timeZone": "UTC",
+        }
+        if "remote" in more:
+            settings = {}
+        else:
+            settings["spark.master"] = self.cluster.url
+        told = {"parts": parts, "way": way, "host": host, "archive": self.archive, "settings": settings}
+        return told | {"rows": str(self.folder / "rows"), "folder": str(self.folder)} | more
+
+    def start(self, *parts, way, submit=(), host="driver1", python=None, environment=(), **more):
+        """Start a driver: by spark-submit with these options, or as a Python program."""
+        told = self.told(*parts, way=way, host=host, **more)
+        job = str(self.folder / "job.py")
+        program = (
+            [str(self.cluster.home / "bin" / "spark-submit"), *submit]
+            if submit
+            else [str(python or self.cluster.python)]
+        )
+        if submit:
+            for name, value in told["settings"].items():
+                program += ["--conf", f"{name}={value}"]
+        return self.cluster.start(host, [*program, job, json.dumps(told)], self.log, **dict(environment))
+
+    def unpack(self, environment):
+        """Where spark-submit runs in client mode, the driver's Python is found by the same path as the executors'."""
+        shutil.unpack_archive(environment, self.folder / "environment", filter="fully_trusted")
+
+    def run(self, *parts, **how):
+        begun, process = time.monotonic(), self.start(*parts, **how)
+        try:
+            code = process.wait(600)
+        finally:
+            kill(process)
+        assert code == 0, self.said()
+        print(f"{' '.join(parts)}: {time.monotonic() - begun:.0f} s")
+        return self.log.read_text()
+
+    def said(self):
+        return self.log.read_text()[-6000:]
+
+    def batches(self, part="sessions"):
+        """How many batches have begun."""
+        begun = (self.folder / "checkpoints" / part / "offsets").glob("[0-9]*")
+        return max((int(path.name) + 1 for path in begun), default=0)
+
+    def wait(self, process, batches):
+        """Wait until so many batches have begun; False: the driver has ended before."""
+        until = time.monotonic() + 600
+        while self.batches() < batches:
+            if process.poll() is not None:
+                return False
+            assert time.monotonic() < until, self.said()
+            time.sleep(0.05)
+        return True
+
+    def panes(self, part):
+        files = sorted((self.folder / "out" / part).glob("[0-9]*.json"), key=lambda path: int(path.stem))
+        return [row for file in files for row in json.loads(file.read_text())]
+
+    def live(self, part, *columns):
+        """The panes that are not retracted."""
+        found = Counter()
+        for row in self.panes(part):
+            one = tuple(json.dumps(row.get(column)) for column in columns)
+            found[one] += -1 if row["pane"]["kind"] == "RETRACTION" else 1
+        return +found, -found
+
+    def check_sessions(self, part="sessions"):
+        """The live panes equal a batch computation, row for row."""
+        live, retracted_twice = self.live(part, "team", "window", "total", "plays")
+        assert not retracted_twice
+        assert sum(live.values()) == len(live)
+        found = [tuple(map(json.loads, one)) for one in live]
+        assert sorted(
+            (
+                (team, seconds(window["start"]), seconds(window["end"]), total, plays)
+                for team, window, total, plays in found
+            ),
+            key=repr,
+        ) == sessions(self.files)
+
+    def check_chain(self):
+        """As check_sessions, for the merge and the stage after it."""
+        live, retracted_twice = self.live("chain", "high", "window", "teams", "lows")
+        assert not retracted_twice
+        found = [tuple(map(json.loads, one)) for one in live.elements()]
+        assert sorted(
+            ((seconds(window["start"]), high, sorted(teams), lows) for high, window, teams, lows in found), key=repr
+        ) == sorted(chain(self.files), key=repr)
+
+
+def seconds(text):
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def chain(files):
+    """(minute, sum of high scores, teams with it, sum of their low scores), by plain Python."""
+    sums = {}
+    for row in itertools.chain.from_iterable(files):
+        one = sums.setdefault((row["ts"] // 60 * 60, row["team"]), [None, None])
+        which = 0 if row["score"] > 4 else 1
+        one[which] = (one[which] or 0) + row["score"]
+    groups = {}
+    for (minute, team), (high, low) in sums.items():
+        teams, lows = groups.setdefault((minute, high), (set(), []))
+        teams |= {team} - {None}  # CollectSet skips nulls
+        lows.append(low)
+    for (minute, high), (teams, lows) in groups.items():
+        known = [low for low in lows if low is not None]
+        yield minute, high, sorted(teams), sum(known) if known else None
