@@ -341,17 +341,17 @@ def _name(expected: Any) -> str:
 def _check_own_parts(report: Report, flow: Flow, rows: Any, *, examples: int, seed: int, tolerance: float) -> None:
     """Check the accumulations and triggers that are not of beamish, by their own laws."""
     for below in flow.completed.flows:
-        stage = of_windows(below)
-        if stage is None:
+        options = of_windows(below)
+        if options is None:
             continue
-        for accumulation in stage.options.accumulations.values():
+        for accumulation in options.accumulations.values():
             values = _values(accumulation, below, rows)
             if values is not None:
                 seen = check_accumulation(
                     accumulation, values=values, nulls=False, tolerance=tolerance, examples=examples, seed=seed, floor=0
                 )
                 report.held[f"check_accumulation({accumulation!r})"] = seen.examples
-        for trigger in parts(stage.options.trigger):
+        for trigger in parts(options.trigger):
             if (
                 isinstance(trigger, Trigger)
                 and is_own(trigger)
@@ -359,7 +359,7 @@ def _check_own_parts(report: Report, flow: Flow, rows: Any, *, examples: int, se
             ):
                 seen = check_trigger(
                     trigger,
-                    allowed_lateness=stage.options.allowed_lateness.us / 1e6,
+                    allowed_lateness=options.allowed_lateness.us / 1e6,
                     merging=merges(below),
                     examples=examples,
                     seed=seed,

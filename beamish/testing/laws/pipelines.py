@@ -33,7 +33,6 @@ from beamish.testing.laws.variants import (
     listing,
     may_begin_again,
     merges,
-    of_windows,
     with_final_panes,
 )
 from beamish.testing.stream import Runnable, TestStream
@@ -299,8 +298,7 @@ def no_row_is_lost(pipeline: Runnable, script: TestStream) -> bool:
 def _assigned(pipeline: Runnable, script: TestStream) -> Counter[str]:
     """How many rows each key and window has been assigned."""
     flow = pipeline.flow.completed
-    options = of_windows(flow).options  # type: ignore[union-attr]
-    names = {id(option): name for name, option in options.windowings.items()}
+    names = {id(option): name for name, option in flow.stage.core.declared("window").windowings.items()}
     found: Counter[str] = Counter()
     for one in (arrival for leaf in flow.leaves for arrival in arrivals(*leaf, script)):
         key = {name: one.row.get(of) for name, of in zip(flow.gives.keys, one.source.keys, strict=False)}

@@ -12,7 +12,7 @@ from beamish.contract.relation import SlotSemantics
 from beamish.errors import BeamishError
 from beamish.flow import Flow, Panes
 from beamish.instants import END_OF_TIME_US, instant_us
-from beamish.kinds.window.stage import WindowStage
+from beamish.kinds.window.options import WindowOptions
 from beamish.modes import AccumulationMode
 from beamish.script import ClockTo, Event, Row, Step, WatermarkTo, as_step, watermark_of
 from beamish.source import Source
@@ -50,9 +50,13 @@ def listing(pipeline: Runnable) -> Runnable:
     return pipeline if pipeline.flow.stage.with_dropped else declaring(pipeline, with_dropped=True)
 
 
-def of_windows(flow: Flow) -> WindowStage | None:
-    """The last stage, if it has windows."""
-    return flow.stage.core if isinstance(flow.stage.core, WindowStage) else None
+def of_windows(flow: Flow) -> WindowOptions | None:
+    """The options of the last stage, if it has windows."""
+    core = flow.stage.core
+    if core.declared("accumulations") is None:
+        return None
+    options: WindowOptions = core.options  # type: ignore[attr-defined]
+    return options
 
 
 def window_options(flow: Flow) -> Sequence[WindowOption]:
@@ -78,10 +82,10 @@ def with_final_panes(pipeline: Runnable) -> Runnable:
     Raises:
         PipelineError: it cannot retract.
     """
-    stage = of_windows(pipeline.flow)
+    options = of_windows(pipeline.flow)
     follows = pipeline.flow.completed.gives.follows
     stays = follows is SlotSemantics.ADDING or (follows is SlotSemantics.REPLACING and merges(pipeline.flow))
-    if stage is None or not stays:
+    if options is None or not stays:
         return pipeline
     return declaring(pipeline, mode=AccumulationMode.ACCUMULATING_AND_RETRACTING)
 
@@ -267,18 +271,14 @@ def in_parts(pipeline: Runnable) -> Runnable:
     Raises:
         PipelineError: it cannot.
     """
-    stage, adders = of_windows(pipeline.flow), adders_of(pipeline)
-    accumulations: Mapping[str, Any] = {} if stage is None else stage.options.accumulations
-    asked = (
-        {part for part in parts(stage) if isinstance(part, str)}
-        if stage is not None and stage.options.trigger.asked_values
-        else set()
-    )
+    options, adders = of_windows(pipeline.flow), adders_of(pipeline)
+    accumulations: Mapping[str, Any] = {} if options is None else options.accumulations
+    asked = set() if options is None else {part for part in parts(options.trigger) if isinstance(part, str)}
     made = {
         name: adders[name].made if name in adders and name not in asked else of for name, of in accumulations.items()
     }
-    options: dict[str, Any] = {"having": None, "derived": {}, "only_updated": False, "retract_merged": None}
-    return declaring(pipeline, mode=AccumulationMode.DISCARDING, accumulations={**made, ROWS: Count()}, **options)
+    whole: dict[str, Any] = {"having": None, "derived": {}, "only_updated": False, "retract_merged": None}
+    return declaring(pipeline, mode=AccumulationMode.DISCARDING, accumulations={**made, ROWS: Count()}, **whole)
 
 
 @remembered
@@ -287,12 +287,11 @@ def why_not_counted(pipeline: Runnable) -> str | None:
     flow = pipeline.flow.completed
     if not takes_sources(flow):
         return "its last stage takes panes" if any(isinstance(one, Panes) for one in flow.inputs) else "it takes panes"
-    stage = of_windows(flow)
-    if stage is None:
+    options = of_windows(flow)
+    if options is None:
         return "it has no windows"
     if any(option.counts_rows for option in window_options(flow)):
         return "its windows are of rows"
-    options = stage.options
     if options.where is not None or any(source.where is not None for source in flow.sources):
         return "it takes only rows that satisfy a condition"
     if any(source.form is not None for source in flow.sources):
@@ -345,30 +344,26 @@ def why_not_folded(pipeline: Runnable) -> str | None:
 def why_not_numbered(pipeline: Runnable) -> str | None:
     """Why the numbers of the panes of a window have gaps, or begin again; None: they do not."""
     flow = pipeline.flow.completed
-    stage = of_windows(flow)
-    if stage is None:
+    options = of_windows(flow)
+    if options is None:
         return "it has no windows"
     if flow.gives.slot is None:
         return "its panes are joined rows"
-    if flow.stage.core is not flow.stage or stage.options.having is not None:
+    if flow.stage.core is not flow.stage or options.having is not None:
         return "some panes are not emitted"
-    return (
-        why_no_ledger(pipeline)
-        if flow.gives.follows is not SlotSemantics.ADDING or stage.options.forget_after
-        else None
-    )
+    return why_no_ledger(pipeline) if flow.gives.follows is not SlotSemantics.ADDING or options.forget_after else None
 
 
 @remembered
 def why_no_parts(pipeline: Runnable) -> str | None:
     """Why its discarding panes do not add up; None: they do."""
     flow = pipeline.flow.completed
-    stage = of_windows(flow)
-    if stage is None:
+    options = of_windows(flow)
+    if options is None:
         return "it has no windows"
-    if stage.options.having is not None or stage.options.only_updated:
+    if options.having is not None or options.only_updated:
         return "some panes are not emitted"
-    if stage.options.derived:
+    if options.derived:
         return "it has computed columns"
     if not adders_of(pipeline):
         return "its values do not add up"
