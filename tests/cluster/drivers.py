@@ -76,7 +76,7 @@ class Drivers:
         return max((int(path.name) + 1 for path in begun), default=0)
 
     def wait(self, process, batches):
-        """Wait until so many batches have begun; False: the driver has ended before."""
+        """Wait until this many batches have begun; False: the driver has ended before."""
         until = time.monotonic() + 600
         while self.batches() < batches:
             if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""What dies on a cluster, three times at drawn moments of a query with state: the same rows as by a batch computation.
+"""Processes of a cluster are killed three times at drawn moments of a query with state: the same rows as by a batch computation.
 
 BEAMISH_CLUSTER_SEED= draws the same moments again. The driver is restarted where it stops, as a supervisor would.
 """
@@ -170,7 +170,7 @@ def test_a_worker_is_cut_off_for_good(drivers, draw, cables):
 
 
 def two_drivers(drivers, draw, leave, come_back):
-    """A driver that is taken for dead comes back while another goes on with its checkpoint."""
+    """A driver that is taken for dead comes back while another continues from its checkpoint."""
     first = start(drivers)
     for _ in range(3):
         assert drivers.wait(first, drivers.batches() + draw.randrange(1, 3)), drivers.said()

@@ -49,7 +49,7 @@ def test_an_archive_of_an_environment(drivers, environment):
 
 @pytest.fixture
 def server(drivers):
-    """A Spark Connect server on the cluster; what it is told of Python is given by the test."""
+    """A Spark Connect server on the cluster; the test sets its Python."""
     started = []
 
     def start(**environment):

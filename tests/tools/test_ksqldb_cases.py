@@ -14,7 +14,7 @@ CASES = {
             ]
         },
         {"statements": ["CREATE TABLE a AS SELECT k, SUM(v) FROM s GROUP BY k;"]},
-        {"statements": ["CREATE TABLE c AS SELECT k, HISTOGRAM(v) FROM s GROUP BY k;"]},
+        {"statements": ["CREATE TABLE c AS SELECT k, TOTALS(v) FROM s GROUP BY k;"]},
         {"statements": ["SELECT k FROM s GROUP BY k;"], "expectedException": {"type": "KsqlException"}},
     ]
 }
@@ -32,6 +32,6 @@ def test_statements_that_group_are_counted(root, tmp_path):
 
     said, why, statement = counted("--refused")
     assert said == "2 of 3 statements are taken"
-    assert why.startswith("   1  HISTOGRAM: ")
+    assert why.startswith("   1  TOTALS")
     assert statement.strip() == CASES["tests"][2]["statements"][0]
     assert counted("--windowed") == ["1 of 1 statements are taken"]

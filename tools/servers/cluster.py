@@ -35,7 +35,7 @@ class Cluster:
 
         Args:
             python: of an environment with PySpark, which the executors run.
-            worker_timeout: after so many seconds without a heartbeat the master gives a worker up.
+            worker_timeout: after this many seconds without a heartbeat the master removes a worker.
 
         Raises:
             StartError: a process does not start.

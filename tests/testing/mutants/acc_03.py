@@ -1,6 +1,6 @@
 """The average price weighted by volume.
 
-Wrong: ``merge`` adds up the totals but forgets the weights of the other side, so the average is too high after a merge.
+Wrong: ``merge`` adds up the totals but omits the weights of the other side, so the average is too high after a merge.
 """
 
 import attrs

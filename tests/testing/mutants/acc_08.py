@@ -1,4 +1,4 @@
-"""The length of the longest comment in a window; null if there is none.
+"""The length of the longest comment in a window; null without one.
 
 Wrong: it does not think of rows without a comment: ``len(None)`` raises, and stops the query.
 """

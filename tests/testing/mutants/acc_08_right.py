@@ -1,4 +1,4 @@
-"""The length of the longest comment in a window; null if there is none. Rows without a comment are skipped."""
+"""The length of the longest comment in a window; null without one. Rows without a comment are skipped."""
 
 import attrs
 

@@ -1,4 +1,4 @@
-"""The most frequent HTTP status of a window; of several the least. ``load`` returns what ``dump`` was given."""
+"""The most frequent HTTP status of a window; of several the least. ``load`` returns what ``dump`` received."""
 
 import json
 from collections import Counter

@@ -1,6 +1,6 @@
-"""What each user spent per ten minutes. Phones send their rows when they are online again, up to 30 minutes late.
+"""Spending per user and ten minutes. Phones send their rows when they are online again, up to 30 minutes late.
 
-Wrong: the watermark's delay is one minute and there is no allowed lateness, shorter than the disorder of the source: rows that are
+Wrong: the watermark's delay is one minute, without an allowed lateness, shorter than the disorder of the source: rows that are
 later are dropped, and missing in the totals.
 """
 

@@ -1,4 +1,4 @@
-"""What each user spent per ten minutes. Phones send their rows when they are online again, up to 30 minutes late, and the allowed
+"""Spending per user and ten minutes. Phones send their rows when they are online again, up to 30 minutes late, and the allowed
 lateness covers it.
 """
 

@@ -1,7 +1,7 @@
 """How many payments each user has made so far. The payment service tries again, with the same ID and a new time, for up to a day.
 
 Wrong: duplicates are known for one minute, so a payment that is tried again later counts twice. Rows later than a minute are dropped
-too, since their ID might have been forgotten.
+too, since their ID might have expired.
 """
 
 import beamish as bm

@@ -1,4 +1,4 @@
-"""What all users spent per hour, from their totals per minute, which are early and then complete.
+"""Spending of all users per hour, from their totals per minute, which are early and then complete.
 
 Wrong: the first stage is accumulating, so the second one adds up its early panes and the pane at the end: the same rows are counted
 twice.

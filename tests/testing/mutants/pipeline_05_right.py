@@ -1,4 +1,4 @@
-"""What all users spent per hour, from their totals per minute, which are early and then complete. The first stage retracts a total
+"""Spending of all users per hour, from their totals per minute, which are early and then complete. The first stage retracts a total
 that it replaces, so the second one counts each row once.
 """
 

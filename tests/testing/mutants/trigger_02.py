@@ -1,6 +1,6 @@
 """A pane for every three clicks of a visit.
 
-Wrong: a merged visit starts to count anew (``on_merge`` returns ``create()``), so clicks before the merge are forgotten.
+Wrong: a merged visit starts to count anew (``on_merge`` returns ``create()``), so clicks before the merge are lost.
 """
 
 import attrs
