@@ -251,7 +251,7 @@ REFUSED = {
             .accumulate(n=Count())
             .run(TestStream().add([diff(1)]).add([diff(1)]))[1:]
         ),
-        ["RETRACTION", "from the first one on"],
+        ["RETRACTION", "from the first one, in order"],
     ),
     "live of a number": (bm.OptionError, lambda: bm.live(NO_DATAFRAME), ["live(3)", "DataFrame of panes"]),
     "a changelog of a list": (

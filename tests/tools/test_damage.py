@@ -34,6 +34,7 @@ def test_without_checksums_damage_is_accepted(damage, monkeypatch):
 
 
 @pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.dear
 def test_without_stored_checksums_outdated_and_lost_values_are_accepted(damage, lost, monkeypatch):
     monkeypatch.setattr(damage, "damaged", lambda *given: None if lost else given[-1])
     chance = random.Random(5)
