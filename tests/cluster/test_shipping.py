@@ -68,7 +68,7 @@ def server(drivers):
             "spark-internal",
         ]
         log = drivers.folder / "server.log"
-        process = drivers.cluster.start("driver2", command, log, **environment)
+        process = drivers.cluster.start("driver2", command, log, SPARK_DAEMON_MEMORY="1g", **environment)
         started.append(process)
         until = time.monotonic() + 120
         while "Spark Connect server started" not in log.read_text():
