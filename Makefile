@@ -5,8 +5,8 @@
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make kafka-demo  examples/kafka_to_postgres with a Kafka broker and PostgreSQL on loopback: CLICKS=3000, killed three times, compared with a batch; SEED=
 # make test-kafka  the same query under faults: broker and database restarted, topic truncated and recreated, poison batches, a set clock
-# make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way, then machines, processes and networks fail;
-#                 CLUSTER_VERSIONS="4.2 4.3", SEED=; half an hour and more
+# make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
+#                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
 # make test-peers  drawn cases on other implementations, PEERS=beam, CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
@@ -146,7 +146,7 @@ build/cluster/%/installed: | machine
 	@touch $@
 
 test-cluster: $(VENV)/installed-dev $(CLUSTER_VERSIONS:%=build/cluster/%/installed)
-	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_CLUSTER="$(CLUSTER_VERSIONS)" $(if $(SEED),BEAMISH_CLUSTER_SEED=$(SEED)) \
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_CLUSTER="$(CLUSTER_VERSIONS)" \
 		$(BIN)/python -m pytest -n 0 --durations 0 -rA -m cluster
 
 # The jars of a peer come from Maven Central; its program is one file.
