@@ -12,7 +12,7 @@ OLDEST = (4, 0)
 
 def check_packages() -> None:
     """Check the packages that ``beamish.spark`` requires (SparkSetupError: a package is missing, or pyspark is older than 4.0)."""
-    if not _installed("pyspark"):
+    if not installed("pyspark"):
         raise SparkSetupError(
             "pyspark is not installed: pip install 'pyspark[sql,connect]>=4.0,<5' 'pandas>=2.2,<3' 'protobuf>=5' (the extra 'spark')"
         )
@@ -20,7 +20,7 @@ def check_packages() -> None:
         version = ".".join(map(str, pyspark_version()))
         raise SparkSetupError(f"pyspark {version}: beamish needs 4.0 or later: pip install 'pyspark>=4.0,<5'")
     for module, requirement in (("pandas", "'pandas>=2.2,<3'"), ("google.protobuf", "'protobuf>=5'")):
-        if not _installed(module):
+        if not installed(module):
             raise SparkSetupError(
                 f"the package {module} is not installed; Spark's transformWithStateInPandas needs it, here and on every "
                 f"executor: pip install {requirement}"
@@ -29,13 +29,14 @@ def check_packages() -> None:
 
 def check_hypothesis(module: str) -> None:
     """Check that Hypothesis is installed, which ``module`` requires (ModuleNotFoundError: it is not)."""
-    if not _installed("hypothesis"):
+    if not installed("hypothesis"):
         raise ModuleNotFoundError(
             f'{module}: the package hypothesis is not installed: pip install "beamish[hypothesis]"', name="hypothesis"
         )
 
 
-def _installed(module: str) -> bool:
+def installed(module: str) -> bool:
+    """Whether a package is installed."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # of its parent package

@@ -258,7 +258,7 @@ def is_ours(kind: type) -> bool:
 def family(kind: Any) -> Iterator[Any]:
     """A class and its subclasses, as far as they are beamish's.
 
-    Of classes with the same name the last: attrs makes a class with slots anew, and the first one stays until it is collected.
+    The last of classes with the same name: attrs replaces a class to add slots, and the first stays until it is collected.
     """
     if is_ours(kind):
         yield kind

@@ -149,7 +149,7 @@ def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
 
 
 def _effects(case: Case, rows: list[dict[str, Any]]) -> list[Row]:
-    """What each step leaves of each window; a full buffer ends the run."""
+    """The rows of each window after each step; a full buffer ends the run."""
     merging = case["window"]["is"] == "Sessions"
     left: dict[tuple[Any, ...], Row] = {}
     for row in rows:

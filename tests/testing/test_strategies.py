@@ -97,6 +97,12 @@ def rows_in(script: TestStream) -> list[dict]:
 
 
 @pytest.mark.dear
+def test_scripts_shrink_to_few_rows():
+    script = found(lambda script: len(rows_in(script)) >= 2, phases=list(Phase), batches=2, duplicates=0, clock=False)
+    assert rows_in(script) == [{"user": "a", "ts": 0, "amount": 0}] * 2
+
+
+@pytest.mark.dear
 def test_sessions_touch_and_merge():
     def gaps(script: TestStream) -> set[float]:
         times = sorted(row["ts"] for row in rows_in(script))

@@ -69,7 +69,7 @@ def _check_counted(options: WindowOptions, takes: Sequence[Relation]) -> None:
         )
     if window.merging and not takes[0].keys:
         raise PipelineError(
-            f"window({window!r}) without keys: a session ends with rows of other keys, and there are none; add .key_by(...)"
+            f"window({window!r}) without keys: a count session ends with rows of other keys, which a stream without keys lacks; add .key_by(...)"
         )
     _check_needs_time(options, takes, has=not any(has_no_event_time(relation.event_time) for relation in takes))
 

@@ -59,7 +59,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _ON_ONE_MACHINE = 8
 """Shuffle partitions that use the cores of one machine."""
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def check_session(spark: SparkSession) -> None:
@@ -85,7 +85,7 @@ def check_streaming(spark: SparkSession) -> None:
         said = repr(provider) if provider else "not set, so it is Spark's HDFSBackedStateStoreProvider"
         raise SparkSetupError(
             f"{_PROVIDER} is {said}: transformWithStateInPandas works on RocksDB only. Before the query starts, set\n"
-            f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+            f'    spark.conf.set("{_PROVIDER}", "{ROCKSDB}")'
         )
     check_workers(spark)
 

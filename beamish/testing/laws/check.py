@@ -71,7 +71,7 @@ _TRIES = 100
 
 @attrs.define
 class Report(Seen):
-    """What a check has drawn, and its laws.
+    """The result of a check: counts of what was drawn, and the laws.
 
     Attributes:
         held: in how many examples each law has compared something and held.
@@ -275,7 +275,7 @@ class _Checked:
 
     @property
     def of_interest(self) -> list[str]:
-        """What some examples must have had: something to compare for each law that is tried in all of them, and merged windows."""
+        """Names of what the drawn examples must include: each law that is tried in all of them, and merged windows."""
         tried = [law.__name__ for law in self.applies if law not in _SELDOM]
         return [*tried, *["merged windows"] * any(map(merges, self.pipeline.flow.completed.flows))]
 
@@ -369,7 +369,7 @@ def _check_own_parts(report: Report, flow: Flow, rows: Any, *, examples: int, se
 
 
 def _values(accumulation: Accumulation, flow: Flow, rows: Any) -> st.SearchStrategy[Any] | None:
-    """What an accumulation of one's own is given of the rows; None: it is of beamish, or takes panes."""
+    """Values that a custom accumulation reads from the rows; None: it is built in, or takes panes."""
     if not is_own(accumulation) or not accumulation.python or len(flow.inputs) != 1 or not takes_sources(flow):
         return None
     names = accumulation.inputs

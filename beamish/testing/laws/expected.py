@@ -1,10 +1,9 @@
-"""What a user expects of a pipeline: a function of rows, or a query over them."""
+"""The expected result of a pipeline: a function of rows, or a query over them."""
 
 from __future__ import annotations
 
 import copy
 import datetime as dt
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from beamish.errors import OptionError
 from beamish.instants import instant_us
+from beamish.packages import installed
 from beamish.pane import Pane
 from beamish.script import Row, as_step
 from beamish.testing.laws.runs import words
@@ -29,7 +29,8 @@ class Query:
     text: str
 
     def __call__(self, rows: Any) -> list[dict[str, Any]]:
-        duckdb = importlib.import_module("duckdb")
+        import duckdb
+
         tables = rows if isinstance(rows, Mapping) else {"rows": rows}
         if not any(tables.values()):
             return []
@@ -48,12 +49,10 @@ def read_expected(expected: Any) -> Callable[..., Any]:
         OptionError: neither a function nor a query, or DuckDB is missing.
     """
     if isinstance(expected, str):
-        try:
-            importlib.import_module("duckdb")
-        except ImportError:
+        if not installed("duckdb"):
             raise OptionError(
                 f"check(expected={expected!r}): a query runs in DuckDB: pip install 'beamish[duckdb]', or give a function of the rows"
-            ) from None
+            )
         return Query(expected)
     if not callable(expected):
         raise OptionError(
@@ -93,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_rows(expected: Any) -> list[dict[str, Any]]:
-    """What a function returns, as rows.
+    """The result of a function as rows.
 
     Raises:
         TypeError: something else.
@@ -120,7 +119,7 @@ def columns_of(pane: Pane) -> dict[str, Any]:
 
 
 def given_rows(panes: Sequence[Pane], expected: Sequence[Row]) -> list[dict[str, Any]]:
-    """Panes as rows with the columns of the expected ones; all, if there are none; times as numbers where those are numbers.
+    """Panes as rows with the columns of the expected rows, or with all if none are expected; times are numbers where those are.
 
     Raises:
         TypeError: a column that panes do not have.

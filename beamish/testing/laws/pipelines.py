@@ -5,7 +5,6 @@ Those that compare live panes run the script to the end of time.
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +39,6 @@ from beamish.testing.stream import Runnable, TestStream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PRESENT = frozenset({"duplicate", "window_finished", "unmatched_removal"})
 """Reasons of dropped rows that a result should have been computed from."""
 
@@ -169,7 +167,7 @@ def shown_fully(pane: Pane) -> str:
 
 
 def retractions_repeat_the_live_pane(pipeline: Runnable, script: TestStream) -> None:
-    """A retraction takes back the live pane of its window, as it was; a window has at most one."""
+    """A retraction repeats the live pane of its window; a window has at most one."""
     live: dict[str, Pane] = {}
     for pane in _outcome(pipeline, script).output:
         if pane.kind is PaneKind.DROPPED:
@@ -371,8 +369,10 @@ def spark_gives_the_same(pipeline: Runnable, script: TestStream, spark: SparkSes
 
 def spark_session() -> SparkSession:
     """The session that runs a few examples: the active one, or a new one in this process."""
-    sql = importlib.import_module("pyspark.sql")
-    builder = sql.SparkSession.builder.config("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
-    builder = builder if sql.SparkSession.getActiveSession() else builder.master("local[2]")
-    session: SparkSession = builder.getOrCreate()
-    return session
+    from pyspark.sql import SparkSession
+
+    from beamish.spark.runtime.session import ROCKSDB
+
+    builder = SparkSession.builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    builder = builder if SparkSession.getActiveSession() else builder.master("local[2]")
+    return builder.getOrCreate()
