@@ -161,6 +161,21 @@ def test_what_users_of_ksqldb_type_is_taken():
     }
 
 
+def test_sessions_that_merge_have_the_values_of_their_rows_in_one_bundle():
+    text = KSQLDB.replace("TUMBLING (SIZE 10 SECONDS)", "SESSION (6 SECONDS)")
+    first, second, *between = sorted(
+        TYPED, key=lambda row: row["ts"] not in (12, 19)
+    )  # 12 and 19 are two sessions without 14
+    merged = TestStream().add([first]).add([second]).add(between)
+    values = [
+        [pane.values for pane in sql(text).run(script.advance_watermark_to_infinity())]
+        for script in (merged, TestStream().add(TYPED))
+    ]
+    assert values[0] == values[1]
+    assert len(values[0]) == 1
+    assert values[0][0]["seen"] == {"x": len(TYPED)}
+
+
 def test_a_histogram_has_the_keys_of_its_own_rows_only():
     query = sql("SELECT k, HISTOGRAM(v) AS h FROM t GROUP BY k")
     rows = [{"ts": 1, "k": k, "v": v} for k, v in (("a", "x"), ("b", "y"), ("a", "x"), ("b", None), ("c", None))]
