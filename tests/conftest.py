@@ -15,7 +15,7 @@ from tests.warm import server as warm
 
 ROOT = Path(__file__).parent.parent
 LAW_SECONDS, TEST_SECONDS = 8, 2
-"""How long a test may compute that is not marked ``dear``, nor starts Spark."""
+"""How long a test should compute that is not marked ``dear``, nor starts Spark: more is listed at the end, three times as much fails."""
 
 
 def pytest_configure():
@@ -84,7 +84,10 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Have a test fail that takes too long for what it says of its cost; counted is this process's computing, whatever else the machine does."""
+    """Note a test that computes for longer than its budget, and fail one far above it: a slow machine must not fail a test.
+
+    Measured is the CPU time of this process, whatever else the machine does.
+    """
     begun = time.process_time()
     result = yield
     took = time.process_time() - begun
@@ -93,20 +96,23 @@ def pytest_pyfunc_call(pyfuncitem):
         map(pyfuncitem.get_closest_marker, ("dear", "spark", "deep", "servers", "kafka", "cluster", "browser"))
     )
     if took > most and not excused and "BEAMISH_DEEP_SECONDS" not in os.environ:
-        pytest.fail(
-            f"computes for {took:.1f} s, at most {most} s are for a test that is not dear: draw less (tests/cost.py), or mark it dear"
-        )
+        over = f"computes for {took:.1f} s, budget {most} s: draw less (tests/cost.py), or mark it dear"
+        if took > 3 * most:
+            pytest.fail(over)
+        pyfuncitem.user_properties.append(("over", over))
     return result
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say how long each part took."""
+    """Say how long each part took, and which tests exceed their budget."""
     seconds: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) in ("setup", "call", "teardown"):
                 folder = report.nodeid.partition("::")[0].split("/")[1:-1]
                 seconds[folder[0] if folder else "tests"] += report.duration
+            if getattr(report, "when", None) == "call" and "over" in dict(report.user_properties):
+                terminalreporter.write_line(f"{report.nodeid} {dict(report.user_properties)['over']}")
     parts = ", ".join(f"{part} {took:.0f} s" for part, took in seconds.most_common() if took >= 1)
     if parts:
         terminalreporter.write_line(f"time per part: {parts}")
