@@ -19,6 +19,8 @@ from beamish.markup import html_table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from beamish.spark.checkpoint.hadoop_path import HadoopPath
+
 
 @attrs.frozen(eq=False, repr=False)
 class Upgrade:
@@ -195,13 +197,14 @@ def migrate(
 
     Args:
         spark: the session, classic; it runs the batch that writes the state.
-        checkpoint: the query's ``checkpointLocation``, on a file system of this process. The query must be stopped.
-        new_checkpoint: the new folder, which must not exist.
+        checkpoint: the query's ``checkpointLocation``, on any file system of the session, such as ``s3a:`` or ``hdfs:``. The query
+            must be stopped.
+        new_checkpoint: the new folder, which must not exist; also on another file system.
         pipeline: the pipeline that continues.
         df: the stream that it will be applied to, for its columns; None: the stored schemas.
         shards: the new number of shards; None: as for ``bm.check_upgrade``.
-        location: the URI that the new folder will be copied to, such as ``"s3a://bucket/checkpoints/scores"``; None: the folder
-            stays where it is.
+        location: the URI that the new folder will be moved to, such as ``"s3a://bucket/checkpoints/scores"``, if the session
+            cannot write there; None: the folder stays where it is.
         inputs: for a merge, in place of ``df``.
 
     Returns:
@@ -215,31 +218,31 @@ def migrate(
         ``print(bm.migrate(spark, "/checkpoints/scores", "/checkpoints/scores-2", pipeline, events, shards=32))``
     """
     flow, folder = checked("migrate", spark, checkpoint, pipeline)
-    old, new = _local("checkpoint", folder), _local("new_checkpoint", new_checkpoint)
-    if new.exists():
-        raise OptionError(
-            f"migrate(new_checkpoint={printable(str(new_checkpoint))}): exists already; give a folder that does not exist"
-        )
+    old, new = (_without_escapes(name, of) for name, of in (("checkpoint", folder), ("new_checkpoint", new_checkpoint)))
     if not hasattr(spark, "sparkContext") or not hasattr(spark, "_jsparkSession"):
-        raise OptionError(
-            "migrate: needs the driver's file system, which Spark Connect does not give; run it on the driver"
-        )
+        raise OptionError("migrate: needs a classic session; Spark Connect does not give access to files")
     if location is not None and not re.match(r"[a-z][a-z0-9+.-]*:/", location):
         raise OptionError(
             f"migrate(location={printable(location)}): must be the URI of the query's checkpointLocation, such as "
             "'s3a://bucket/checkpoints/scores'"
         )
+    from beamish.spark.checkpoint.hadoop_path import HadoopPath
     from beamish.spark.checkpoint.migration import in_place
 
-    with in_place(old, new) as readable:
-        shards = _carried_over(spark, (readable, new), flow, (df, inputs), shards=shards, location=location)
+    stored, made = (HadoopPath.of(spark, uri) for uri in (old, new))
+    if made.exists():
+        raise OptionError(
+            f"migrate(new_checkpoint={printable(str(new_checkpoint))}): exists already; give a folder that does not exist"
+        )
+    with in_place(stored, made) as readable:
+        shards = _carried_over(spark, (readable, made), flow, (df, inputs), shards=shards, location=location)
     names = ["df" if source.name is None else f"{source.name}=..." for source, *_ in flow.leaves]
-    return f"continue with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {printable_text(location or str(new))}"
+    return f"continue with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {printable_text(location or new)}"
 
 
 def _carried_over(
     spark: SparkSession,
-    folders: tuple[Path, Path],
+    folders: tuple[HadoopPath, HadoopPath],
     flow: Flow,
     given: tuple[DataFrame | None, Mapping[str, DataFrame]],
     *,
@@ -268,22 +271,16 @@ def _carried_over(
     return run.shards
 
 
-def _local(name: str, folder: Any) -> Path:
-    """A folder on a file system of this process.
+def _without_escapes(name: str, folder: Any) -> str:
+    """The text of a folder.
 
     Raises:
-        OptionError: it is not.
+        OptionError: empty, or Spark's state reader cannot open it.
     """
     text = str(folder)
-    path = text.removeprefix("file://").removeprefix("file:") if text.startswith("file:") else text
-    if "://" in path or not path or not path.isprintable():
-        raise OptionError(
-            f"migrate({name}={printable(text)}): must be a folder on a file system of this process; copy the checkpoint to one, "
-            "migrate it there with location= the final URI, and copy the result to that URI"
-        )
-    if quote(str(Path(path).absolute())) != str(Path(path).absolute()):
+    if not text or quote(text, safe="/:@") != text:
         raise OptionError(
             f"migrate({name}={printable(text)}): Spark's state reader cannot open paths with blanks or with characters that a URI "
             "escapes; use letters, digits, '-', '_' and '.'"
         )
-    return Path(path).absolute()
+    return text.rstrip("/")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import beamish as bm
-from beamish.checkpoint.upgrade import _local
+from beamish.checkpoint.upgrade import _without_escapes
 from beamish.script import script_rows
+from beamish.spark.checkpoint.hadoop_path import HadoopPath
 from beamish.spark.checkpoint.migration import _renumber, _ticks
 from beamish.spark.checkpoint.stored_query import is_heartbeat
 from tests.upgrades.carried import Run
@@ -43,27 +44,25 @@ def test_migration_adds_no_clock_of_unknown_position():
         _ticks(bound(PLAIN, SCRIPT), [A, A, A], before=False, now=True)
 
 
-def test_source_metadata_moves_with_source_numbers(tmp_path):
+def test_source_metadata_moves_with_source_numbers(spark, tmp_path):
     for number in (0, 1, 2):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "log").write_text(str(number))
     flow = bound(MERGED, OF_TWO)
     goes = _ticks(flow, [A, CLOCK, B], before=True, now=False)
-    _renumber(tmp_path, goes)
+    _renumber(HadoopPath.of(spark, str(tmp_path)), goes)
     assert [(tmp_path / str(number) / "log").read_text() for number in (0, 1)] == ["0", "2"]
     assert not (tmp_path / "2").exists()
 
 
-@pytest.mark.parametrize("folder", ["s3://bucket/checkpoint", "hdfs://host/checkpoint", ""])
-def test_a_remote_folder_is_rejected(folder):
-    with pytest.raises(bm.OptionError, match="must be a folder on a file system of this process"):
-        _local("checkpoint", folder)
+@pytest.mark.parametrize(
+    "folder", ["s3a://bucket/scores", "hdfs://host:8020/scores/", "abfss://a@b.host/scores", "scores"]
+)
+def test_a_folder_may_be_on_any_file_system(folder):
+    assert _without_escapes("checkpoint", folder) == folder.rstrip("/")
 
 
-def test_a_folder_may_be_written_as_spark_writes_it(tmp_path):
-    assert _local("checkpoint", f"file://{tmp_path}") == _local("checkpoint", f"file:{tmp_path}") == tmp_path
-
-
-def test_a_folder_that_spark_does_not_find_is_refused(tmp_path):
+@pytest.mark.parametrize("folder", ["", "carried over", "s3a://bucket/{scores}", "/scores*"])
+def test_a_folder_that_spark_does_not_find_is_refused(folder):
     with pytest.raises(bm.OptionError, match="blanks"):
-        _local("new_checkpoint", tmp_path / "carried over")
+        _without_escapes("new_checkpoint", folder)

@@ -117,7 +117,7 @@ def test_a_moved_checkpoint_is_migrated(spark, files, run_query, tmp_path):
     for read in (bm.inspect, lambda *given: bm.check_upgrade(*given, PIPELINE)):
         with pytest.raises(bm.StateError, match=r"moved or copied.*bm\.migrate\("):
             read(spark, moved)
-    said = bm.migrate(spark, moved, tmp_path / "again", PIPELINE, location=f"file:{there}")
+    said = bm.migrate(spark, f"file://{moved}", f"file:{tmp_path}/again", PIPELINE, location=f"file:{there}")
     assert said == f"continue with .apply(df, shards=2) and checkpointLocation file:{there}"
     (tmp_path / "again").rename(there)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "moved", "there"]

@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -32,6 +29,7 @@ from beamish.errors import StateError
 from beamish.flow import BoundFlow
 from beamish.kernels.column_names import WATERMARK
 from beamish.spark.checkpoint.entries import entries_of, has_other_operators, state_errors, store_of
+from beamish.spark.checkpoint.hadoop_path import HadoopPath
 from beamish.spark.checkpoint.stored_query import StoredQuery, is_heartbeat
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.heartbeats import HeartbeatReader
@@ -43,7 +41,7 @@ _NOTED = re.compile(r'"([^"]*)(/state/\d+/_stateSchema/)')
 """A stored path: the checkpoint, and the folder within it."""
 
 
-def relocate(folder: Path, location: str) -> None:
+def relocate(folder: HadoopPath, location: str) -> None:
     """Rewrite the location of a checkpoint.
 
     Args:
@@ -51,34 +49,35 @@ def relocate(folder: Path, location: str) -> None:
         location: the URI under which Spark will find it.
     """
     for path in _notes(folder):
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        moved = _NOTED.sub(lambda found: f'"{location}{found[2]}', path.read_text("utf-8"))
-        path.write_text(moved, "utf-8")
+        path.write_text(_NOTED.sub(lambda found: f'"{location}{found[2]}', path.read_text()))
 
 
 @contextmanager
-def in_place(checkpoint: Path, beside: Path) -> Iterator[Path]:
+def in_place(checkpoint: HadoopPath, beside: HadoopPath) -> Iterator[HadoopPath]:
     """A checkpoint that Spark can read: itself, or for a moved one a temporary copy with rewritten paths.
 
     Args:
         checkpoint: its folder.
         beside: where to put the copy.
     """
-    noted = {found[1] for path in _notes(checkpoint) for found in _NOTED.finditer(path.read_text("utf-8"))}
-    if noted <= {f"file:{checkpoint}"}:
+    noted = {found[1] for path in _notes(checkpoint) for found in _NOTED.finditer(path.read_text())}
+    if noted <= {str(checkpoint)}:
         yield checkpoint
         return
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{beside.name}.", dir=beside.parent) as folder:
-        copy = Path(folder, "checkpoint")
-        shutil.copytree(checkpoint, copy)
-        relocate(copy, f"file:{copy}")
+    copy = beside.with_name(f"{beside.name}.copied")
+    copy.delete()
+    try:
+        checkpoint.copy(copy)
+        relocate(copy, str(copy))
         yield copy
+    finally:
+        copy.delete()
 
 
-def _notes(checkpoint: Path) -> list[Path]:
+def _notes(checkpoint: HadoopPath) -> list[HadoopPath]:
     """The files with stored paths."""
-    return [path for path in checkpoint.glob("state/*/_metadata/*/*") if not path.name.startswith(".")]
+    files = checkpoint.glob("state/*/_metadata/*/*")
+    return [path for path in files if not path.name.startswith(".") and not path.name.endswith(".crc")]
 
 
 _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
@@ -92,7 +91,7 @@ _NO_MORE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 def migrate(
     spark: SparkSession,
     stored: StoredQuery,
-    folders: tuple[Path, Path],
+    folders: tuple[HadoopPath, HadoopPath],
     flow: BoundFlow,
     *,
     ticks: bool,
@@ -114,27 +113,35 @@ def migrate(
     for (_, notes), below in zip(stored.stages, flow.flows, strict=True):
         check_carries_over(below.operator, notes)
     old, new = folders
-    sources = _Log.read(old / "offsets" / str(stored.batch)).sources
+    sources = _Log.read(old / f"offsets/{stored.batch}").sources
     of_clock = _ticks(flow, sources, before=stored.ticks, now=ticks)
     if has_other_operators(spark, str(old)):
         raise StateError(
             "migrate: the query has stateful operators that are not stages of the pipeline, such as dropDuplicates, which cannot be migrated; keep the checkpoint, or start from a new one"
         )
     making = new.with_name(f"{new.name}.unfinished")
-    if making.exists():
-        shutil.rmtree(making)
+    making.delete()
     try:
         _copy(old, making, stored.batch, len(stored.stages))
         carried = making / _CARRIED
         _carried(spark, str(old), stored, flow).write.parquet(str(carried))
         _run(spark, making, carried, flow)
-        shutil.rmtree(carried)
+        carried.delete()
         _finish(old, making, stored.batch, of_clock)
-        relocate(making, location or f"file:{new}")
-        making.rename(new)
+        relocate(making, location or str(new))
+        _publish(making, new)
     except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
+        making.delete()
         raise
+
+
+def _publish(making: HadoopPath, new: HadoopPath) -> None:
+    """Rename the new checkpoint part by part: offsets come first and state last, so Spark refuses to start from some of them."""
+    new.make_folder()
+    for name in ("offsets", "commits", "metadata", "sources", "state"):
+        if (making / name).exists():
+            (making / name).rename(new / name)
+    making.delete()
 
 
 # The state
@@ -184,7 +191,7 @@ def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, byt
 # The batch that takes it
 
 
-def _run(spark: SparkSession, folder: Path, carried: Path, flow: BoundFlow) -> None:
+def _run(spark: SparkSession, folder: HadoopPath, carried: HadoopPath, flow: BoundFlow) -> None:
     """Run one extra batch that loads the state."""
     schema = spark.read.parquet(str(carried)).schema
     rows = spark.readStream.schema(schema).parquet(str(carried))
@@ -242,8 +249,8 @@ class _Log:
     lines: Sequence[str]
 
     @classmethod
-    def read(cls, path: Path) -> _Log:
-        return cls(path.read_text("utf-8").split("\n"))
+    def read(cls, path: HadoopPath) -> _Log:
+        return cls(path.read_text().split("\n"))
 
     @property
     def said(self) -> dict[str, Any]:
@@ -259,25 +266,22 @@ class _Log:
     def with_sources(self, sources: Sequence[str]) -> _Log:
         return attrs.evolve(self, lines=[*self.lines[:2], *sources])
 
-    def write(self, path: Path) -> None:
-        path.write_text("\n".join(self.lines), "utf-8")
+    def write(self, path: HadoopPath) -> None:
+        path.write_text("\n".join(self.lines))
 
 
-def _copy(old: Path, new: Path, batch: int, stages: int) -> None:
+def _copy(old: HadoopPath, new: HadoopPath, batch: int, stages: int) -> None:
     """The offsets of the extra batch: no watermark, so that nothing is due, and a source for each stage."""
-    without_sums = shutil.ignore_patterns("*.crc")
-    shutil.copytree(old / "state", new / "state", ignore=without_sums)
-    shutil.copyfile(old / "metadata", new / "metadata")
-    for name in ("offsets", "commits"):
-        (new / name).mkdir()
+    for name in ("state", "metadata"):
+        (old / name).copy(new / name)
     for number in (batch - 1, batch):
-        offsets, commits = (old / name / str(number) for name in ("offsets", "commits"))
+        offsets, commits = (old / f"{name}/{number}" for name in ("offsets", "commits"))
         if offsets.exists():
             log = _Log.read(offsets)
-            log.saying(batchWatermarkMs=0).with_sources(["-"] * stages).write(new / "offsets" / str(number))
+            log.saying(batchWatermarkMs=0).with_sources(["-"] * stages).write(new / f"offsets/{number}")
         if commits.exists():
-            _Log.read(commits).saying(nextBatchWatermarkMs=0).write(new / "commits" / str(number))
-    relocate(new, f"file:{new}")
+            _Log.read(commits).saying(nextBatchWatermarkMs=0).write(new / f"commits/{number}")
+    relocate(new, str(new))
 
 
 @attrs.frozen
@@ -330,42 +334,38 @@ def _lines(flow: BoundFlow) -> list[bool]:
     return [line for one in flow.inputs for line in (_lines(one) if isinstance(one, BoundFlow) else [False])] + [True]
 
 
-def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
+def _finish(old: HadoopPath, new: HadoopPath, batch: int, ticks: _Ticks) -> None:
     """Rewrite the log: the extra batch ends at the offsets of the one before."""
-    for summed in [
-        *(new / "offsets").glob("*.crc"),
-        *(new / "offsets").glob(".*.crc"),
-        *(new / "commits").glob(".*.crc"),
-    ]:
-        summed.unlink(missing_ok=True)
+    for summed in [*new.glob("offsets/*.crc"), *new.glob("commits/*.crc")]:
+        summed.delete()
     committed = batch + 1
     for number in (batch - 1, batch):
         for name in ("offsets", "commits"):
-            path = old / name / str(number)
+            path = old / f"{name}/{number}"
             if path.exists():
                 log = _Log.read(path)
                 log = log.with_sources(ticks.of(log.sources)) if name == "offsets" else log
-                log.write(new / name / str(number))
-    last, done = (_Log.read(old / name / str(batch)) for name in ("offsets", "commits"))
+                log.write(new / f"{name}/{number}")
+    last, done = (_Log.read(old / f"{name}/{batch}") for name in ("offsets", "commits"))
     watermark_ms = done.said.get("nextBatchWatermarkMs", 0)
-    if not (new / "commits" / str(committed)).exists():
+    if not (new / f"commits/{committed}").exists():
         raise StateError("migrate: Spark did not run the batch that loads the state; nothing was written, try again")
-    offsets, commits = (new / name / str(committed) for name in ("offsets", "commits"))
+    offsets, commits = (new / f"{name}/{committed}" for name in ("offsets", "commits"))
     own = _Log.read(offsets).saying(batchWatermarkMs=watermark_ms, conf=last.said["conf"])
     own.with_sources(ticks.of(last.sources)).write(offsets)
     _Log.read(commits).saying(nextBatchWatermarkMs=watermark_ms).write(commits)
-    shutil.rmtree(new / "sources", ignore_errors=True)
+    (new / "sources").delete()
     if (old / "sources").exists():
-        shutil.copytree(old / "sources", new / "sources")
+        (old / "sources").copy(new / "sources")
         _renumber(new / "sources", ticks)
 
 
-def _renumber(sources: Path, ticks: _Ticks) -> None:
+def _renumber(sources: HadoopPath, ticks: _Ticks) -> None:
     """Renumber sources after added or removed heartbeats."""
     step = int(ticks.now) - int(ticks.before)
-    numbers = sorted((int(path.name) for path in sources.iterdir() if path.name.isdigit()), reverse=step > 0)
+    numbers = sorted((int(path.name) for path in sources.glob("*") if path.name.isdigit()), reverse=step > 0)
     for number in numbers if step else ():
         if number == ticks.place and ticks.before:
-            shutil.rmtree(sources / str(number))
+            (sources / str(number)).delete()
         elif number >= ticks.place:
             (sources / str(number)).rename(sources / str(number + step))
