@@ -7,6 +7,7 @@
 # make test-kafka  the same query under faults: broker and database restarted, topic truncated and recreated, poison batches, a set clock
 # make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
 #                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
+# make test-s3    a query with its checkpoint on an object store: killed, inspected, migrated, and the store failing and slow
 # make test-peers  drawn cases on other implementations, PEERS=beam, CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
@@ -27,7 +28,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
-	bench bench-others kafka-demo test-kafka test-cluster test-peers clean
+	bench bench-others kafka-demo test-kafka test-cluster test-s3 test-peers clean
 
 BUDGET ?= 600
 CLICKS ?= 3000
@@ -127,7 +128,7 @@ test-sinks: $(VENV)/installed-dev
 build/kafka/installed: pyproject.toml | machine
 	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear build/kafka/venv
 	build/kafka/venv/bin/python -m pip install --quiet --disable-pip-version-check "pyspark[sql,connect]==$(KAFKA_PYSPARK)" \
-		--editable ".[demo,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist
+		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist
 	@touch $@
 
 kafka-demo test-kafka: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
@@ -148,6 +149,9 @@ build/cluster/%/installed: | machine
 test-cluster: $(VENV)/installed-dev $(CLUSTER_VERSIONS:%=build/cluster/%/installed)
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_CLUSTER="$(CLUSTER_VERSIONS)" \
 		$(BIN)/python -m pytest -n 0 --durations 0 -rA -m cluster
+
+test-s3: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_S3=1 $(BIN)/python -m pytest -n 0 --durations 0 -rA -m s3
 
 # The jars of a peer come from Maven Central; its program is one file.
 build/peers/%/built: peers/%/pom.xml peers/%/Peer.java

@@ -68,6 +68,7 @@ def pytest_collection_modifyitems(config, items):
         ("servers", "BEAMISH_SERVERS"),
         ("kafka", "BEAMISH_KAFKA"),
         ("cluster", "BEAMISH_CLUSTER"),
+        ("s3", "BEAMISH_S3"),
         ("browser", "BEAMISH_BROWSER"),
         ("deep", "BEAMISH_DEEP_SECONDS"),
     ):
@@ -93,7 +94,7 @@ def pytest_pyfunc_call(pyfuncitem):
     took = time.process_time() - begun
     most = LAW_SECONDS if pyfuncitem.get_closest_marker("law") else TEST_SECONDS
     excused = any(
-        map(pyfuncitem.get_closest_marker, ("dear", "spark", "deep", "servers", "kafka", "cluster", "browser"))
+        map(pyfuncitem.get_closest_marker, ("dear", "spark", "deep", "servers", "kafka", "cluster", "s3", "browser"))
     )
     if took > most and not excused and "BEAMISH_DEEP_SECONDS" not in os.environ:
         over = f"computes for {took:.1f} s, budget {most} s: draw less (tests/cost.py), or mark it dear"

@@ -73,13 +73,14 @@ def _java() -> list[str]:
     return [program, "-Xmx512m", "-cp", os.pathsep.join([f"{FOLDER}/broker/jars/*", *map(str, own)])]
 
 
-def fetch(package: str, folder: Path, jar: str) -> None:
+def fetch(package: str, folder: Path, jar: str, without: str = "") -> None:
     """Have Spark fetch a package and what it needs into ``jars`` of a folder, once.
 
     Args:
-        package: Maven's coordinates.
+        package: Maven's coordinates; of several, with commas.
         folder: of Ivy.
         jar: a pattern of the package's own jar.
+        without: a package to leave out.
 
     Raises:
         UnavailableError: Maven Central does not have it, or cannot be reached.
@@ -88,7 +89,8 @@ def fetch(package: str, folder: Path, jar: str) -> None:
     if ready.exists():
         return
     code = "from pyspark.sql import SparkSession; SparkSession.builder.master('local[1]').getOrCreate().stop()"
-    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"{' '.join(packages(package, folder))} pyspark-shell"}
+    arguments = [*packages(package, folder), *(["--exclude-packages", without] if without else []), "pyspark-shell"]
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": " ".join(arguments)}
     program = [sys.executable, "-c", code]
     done = subprocess.run(program, env=environment | own_home(folder), capture_output=True, text=True, check=False)
     if not list((folder / "jars").glob(jar)):

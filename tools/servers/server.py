@@ -64,13 +64,13 @@ class Server(ABC):
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         self.process = self.launch()
-        for _ in range(600):
+        for _ in range(3000):
             if self.process.poll() is not None:
                 raise StartError(f"{self.name} ended at once: {self.log()}")
             if self.is_ready():
                 return
             time.sleep(0.1)
-        raise StartError(f"{self.name} does not answer after 60 seconds: {self.log()}")
+        raise StartError(f"{self.name} does not answer after five minutes: {self.log()}")
 
     def stop(self, sent: signal.Signals | None = None) -> None:
         """Stop the server in order, or by a signal."""
