@@ -1,5 +1,6 @@
 """Clusters for tests/cluster, and the archives that are shipped to them; the Python of all has no beamish (``make test-cluster``)."""
 
+import compileall
 import os
 import shutil
 import subprocess
@@ -26,6 +27,15 @@ def archive(tmp_path_factory):
     subprocess.run([*pip, str(ROOT), "--no-deps", "-w", str(folder)], check=True)
     (wheel,) = folder.glob("beamish-*.whl")
     return shutil.copy(wheel, folder / "beamish.zip")
+
+
+@pytest.fixture(scope="session")
+def unpacked(archive, tmp_path_factory):
+    """A folder for PYTHONPATH: from the zip each Python process would compile beamish anew."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    shutil.unpack_archive(archive, folder)
+    compileall.compile_dir(folder, quiet=1)
+    return str(folder)
 
 
 def python_of(version):

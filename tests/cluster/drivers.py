@@ -3,16 +3,23 @@
 import itertools
 import json
 import shutil
+import sqlite3
+import subprocess
 import time
 from collections import Counter
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+
+import pytest
 
 from tests.servers.killing import sessions, write_files
 from tools.servers.cluster import executor_settings, kill
 
 JOB = Path(__file__).with_name("job.py")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SECONDS = 300
+"""How long a driver may take, to its end or to its next batch."""
 
 
 class Drivers:
@@ -20,7 +27,7 @@ class Drivers:
 
     def __init__(self, cluster, archive, folder, files):
         self.cluster, self.archive, self.folder = cluster, str(archive), folder
-        self.files, self.table = files, f"sqlite:///{folder / 'sessions.db'}"
+        self.files = files
         self.log = folder / "log"
         write_files(folder / "rows", files)
         shutil.copy(JOB, folder)
@@ -59,16 +66,26 @@ class Drivers:
 
     def run(self, *parts, **how):
         begun, process = time.monotonic(), self.start(*parts, **how)
-        try:
-            code = process.wait(600)
-        finally:
-            kill(process)
-        assert code == 0, self.said()
+        self.end(process, " ".join(parts))
         print(f"{' '.join(parts)}: {time.monotonic() - begun:.0f} s")
         return self.log.read_text()
 
+    def end(self, process, what):
+        """Wait for the end of a driver, and for its success."""
+        assert self.code(process, what) == 0, self.said()
+
+    def code(self, process, what):
+        """Wait for the end of a driver; its exit code."""
+        try:
+            return process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{what} has not ended after {SECONDS} s; {self.batches()} batches have begun\n{self.said()}")
+        finally:
+            kill(process)
+
     def said(self):
-        return self.log.read_text()[-6000:]
+        """The ends of the logs, a Connect server's first."""
+        return "\n".join(log.read_text()[-6000:] for log in (self.folder / "server.log", self.log) if log.exists())
 
     def batches(self, part="sessions"):
         """How many batches have begun."""
@@ -77,11 +94,11 @@ class Drivers:
 
     def wait(self, process, batches):
         """Wait until this many batches have begun; False: the driver has ended before."""
-        until = time.monotonic() + 600
+        until = time.monotonic() + SECONDS
         while self.batches() < batches:
             if process.poll() is not None:
                 return False
-            assert time.monotonic() < until, self.said()
+            assert time.monotonic() < until, f"batch {batches - 1} has not begun after {SECONDS} s\n{self.said()}"
             time.sleep(0.05)
         return True
 
@@ -110,6 +127,13 @@ class Drivers:
             ),
             key=repr,
         ) == sessions(self.files)
+
+    def check_table(self):
+        """As check_sessions, for the table."""
+        with closing(sqlite3.connect(self.folder / "sessions.db")) as database:
+            rows = database.execute("SELECT team, window_start, window_end, total, plays FROM sessions").fetchall()
+        found = [(team, seconds(start), seconds(end), total, plays) for team, start, end, total, plays in rows]
+        assert sorted(found, key=repr) == sessions(self.files)
 
     def check_chain(self):
         """As check_sessions, for the merge and the stage after it."""

@@ -85,8 +85,13 @@ def run(name, panes, *, also=None):
 
 
 def run_sessions():
-    sink = bm.sinks.sql(told["table"], "sessions") if told.get("table") else None
-    run("sessions", sessions.apply(read()), also=sink)
+    run("sessions", sessions.apply(read()))
+
+
+def run_sessions_into_table():
+    """Without a clock: a driver starts four Python processes for it, and Spark waits for each of them for only ten seconds."""
+    early = sessions.trigger(Repeatedly(AfterCount(1)))
+    run("sessions", early.apply(read()), also=bm.sinks.sql(told["table"], "sessions"))
 
 
 def run_chain():

@@ -49,14 +49,13 @@ def test_an_archive_of_an_environment(drivers, environment):
 
 @pytest.fixture
 def server(drivers):
-    """A Spark Connect server on the cluster; the test sets its Python."""
+    """A Spark Connect server on the cluster, at all addresses of its host, since it runs foreachBatch functions as clients on localhost."""
     started = []
 
     def start(**environment):
         settings = executor_settings(drivers.cluster.network, "driver2")
         settings |= {f"spark.executorEnv.{name}": value for name, value in environment.items()}
         told = drivers.told(way="", host="driver2")["settings"] | settings
-        told["spark.connect.grpc.binding.address"] = drivers.cluster.network.addresses["driver2"]
         command = [str(drivers.cluster.home / "bin" / "spark-submit")]
         for name, value in told.items():
             command += ["--conf", f"{name}={value}"]

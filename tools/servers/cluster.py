@@ -18,6 +18,7 @@ from tools.servers.server import StartError
 WORKERS = ("worker1", "worker2", "worker3")
 DRIVERS = ("driver1", "driver2")
 PORT, UI_PORT = 7077, 8080
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Cluster:
@@ -93,8 +94,8 @@ class Cluster:
             "SPARK_PUBLIC_DNS": address,
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
-            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": JAVA,
+            "SPARK_SUBMIT_OPTS": JAVA,
             "SPARK_MASTER_OPTS": f"-Dspark.worker.timeout={self._timeout}",
             "PYSPARK_PYTHON": str(self.python),
         }
@@ -169,5 +170,5 @@ def executor_settings(network: Network, host: str) -> Mapping[str, str]:
         "spark.executor.memory": "700m",
         "spark.cores.max": str(len(WORKERS)),
         "spark.ui.enabled": "false",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": JAVA,
     }

@@ -1,0 +1,195 @@
+"""A query with state on a cluster whose processes and network fail at drawn moments: the same panes and table as by a batch computation.
+
+BEAMISH_CLUSTER_SEED= draws the same moments again. Timeouts are of seconds, so that Spark notices what has failed.
+"""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from tests.cluster.conftest import VERSIONS, python_of
+from tests.cluster.drivers import Drivers
+from tests.servers.killing import rows_of_files
+from tools.servers.cluster import WORKERS, Cluster, kill
+
+pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+SEED = int(os.environ.get("BEAMISH_CLUSTER_SEED", random.SystemRandom().randrange(1_000_000)))
+TIMEOUT = 20
+CONCURRENT = "Multiple streaming jobs detected"
+SETTINGS = {
+    "spark.network.timeout": f"{TIMEOUT}s",
+    "spark.network.timeoutInterval": "2s",
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.rpc.askTimeout": f"{TIMEOUT}s",
+    "spark.shuffle.io.retryWait": "1s",
+}
+
+
+@pytest.fixture
+def draw(request):
+    print(f"BEAMISH_CLUSTER_SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Of the newest version."""
+    cluster = Cluster(python_of(VERSIONS[-1]), worker_timeout=TIMEOUT)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def drivers(cluster, unpacked, draw, tmp_path):
+    return Drivers(cluster, unpacked, tmp_path, rows_of_files(files=16, rows=15, seed=draw.randrange(1_000_000)))
+
+
+@pytest.fixture
+def network(cluster):
+    """The network, repaired afterwards, its workers started again; loopback addresses of a machine without namespaces cannot be cut."""
+    if cluster.network.why_flat:
+        pytest.skip(cluster.network.why_flat)
+    yield cluster.network
+    for host in cluster.network.addresses:
+        cluster.network.mend(host)
+    for host in WORKERS:
+        kill(cluster.workers[host])
+        cluster.start_worker(host)
+
+
+def start(drivers, host="driver1"):
+    path = {"PYTHONPATH": drivers.archive}
+    settings = SETTINGS | {"spark.executorEnv.PYTHONPATH": drivers.archive}
+    table = f"sqlite:///{drivers.folder / 'sessions.db'}"
+    return drivers.start(
+        "run_sessions_into_table", way="installed", host=host, table=table, settings=settings, environment=path
+    )
+
+
+def reach(drivers, process, draw):
+    """Wait for a drawn moment of one of the next two batches."""
+    assert drivers.wait(process, drivers.batches() + draw.randrange(1, 3)), drivers.said()
+    time.sleep(draw.uniform(0, 1))
+
+
+def inject(drivers, draw, fault, times=3):
+    """Run the query to its end, with faults at drawn moments; the driver lives on."""
+    process = start(drivers)
+    for _ in range(times):
+        reach(drivers, process, draw)
+        fault()
+    drivers.end(process, "the query")
+    check(drivers)
+
+
+def check(drivers):
+    drivers.check_sessions()
+    drivers.check_table()
+
+
+def busy(cluster, draw):
+    """A worker with executors."""
+    return draw.choice([host for host in WORKERS if cluster.executors(host)])
+
+
+def test_an_executor_is_killed(cluster, drivers, draw):
+    def fault():
+        for pid in cluster.executors(busy(cluster, draw)):
+            os.kill(pid, signal.SIGKILL)
+
+    inject(drivers, draw, fault)
+    assert drivers.log.read_text().count("Lost executor") >= 3
+
+
+def test_python_workers_are_killed(cluster, drivers, draw):
+    """As the kernel does when memory runs out."""
+
+    def fault():
+        for pid in cluster.pythons(busy(cluster, draw)):
+            os.kill(pid, signal.SIGKILL)
+
+    inject(drivers, draw, fault)
+
+
+def test_a_worker_is_killed(cluster, drivers, draw):
+    """Its executors end with it; later it is started again."""
+
+    def fault():
+        host = busy(cluster, draw)
+        kill_one(cluster.workers[host])
+        cluster.start_worker(host)
+
+    inject(drivers, draw, fault)
+    assert drivers.log.read_text().count("Lost executor") >= 3
+
+
+def kill_one(process):
+    """Kill a process, and not those that it has started."""
+    process.kill()
+    process.wait()
+
+
+def test_a_network_is_cut_for_a_while(cluster, network, drivers, draw):
+    """For longer than Spark waits."""
+
+    def fault():
+        host = busy(cluster, draw)
+        network.cut(host)
+        time.sleep(2.5 * TIMEOUT)
+        network.mend(host)
+
+    inject(drivers, draw, fault, times=2)
+    assert "Lost executor" in drivers.log.read_text()
+
+
+def test_a_network_is_cut_for_good(cluster, network, drivers, draw):
+    inject(drivers, draw, lambda: network.cut(busy(cluster, draw)), times=1)
+    assert "Lost executor" in drivers.log.read_text()
+
+
+def test_a_driver_is_killed(drivers, draw):
+    """And started again, on another host."""
+    for number in range(3):
+        process = start(drivers, f"driver{1 + number % 2}")
+        reach(drivers, process, draw)
+        kill(process)
+    drivers.end(start(drivers), "the query")
+    check(drivers)
+
+
+def test_two_drivers_on_one_checkpoint(drivers, draw):
+    """One of them stops at the first file that the other has written; the other one goes on."""
+    first = start(drivers)
+    reach(drivers, first, draw)
+    second = start(drivers, "driver2")
+    codes = [drivers.code(one, "one of two drivers") for one in (first, second)]
+    print("codes", codes)
+    assert CONCURRENT in drivers.log.read_text()
+    check(drivers)
+
+
+def test_a_driver_wakes_after_another_took_its_place(drivers, draw):
+    """Stopped by SIGSTOP, as a suspended machine; awake, it stops, and what it writes before changes nothing."""
+    first = start(drivers)
+    reach(drivers, first, draw)
+    os.killpg(first.pid, signal.SIGSTOP)
+    drivers.end(start(drivers, "driver2"), "the second driver")
+    check(drivers)
+    os.killpg(first.pid, signal.SIGCONT)
+    assert drivers.code(first, "the first driver") != 0
+    check(drivers)
+
+
+def test_a_driver_is_cut_off_while_another_takes_its_place(network, drivers, draw):
+    first = start(drivers)
+    reach(drivers, first, draw)
+    network.cut("driver1")
+    drivers.end(start(drivers, "driver2"), "the second driver")
+    check(drivers)
+    network.mend("driver1")
+    assert drivers.code(first, "the first driver") != 0
+    check(drivers)
