@@ -4,14 +4,11 @@ import itertools
 import json
 import shutil
 import sqlite3
-import subprocess
 import time
 from collections import Counter
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-
-import pytest
 
 from tests.servers.killing import sessions, write_files
 from tools.servers.cluster import executor_settings, kill
@@ -75,11 +72,17 @@ class Drivers:
         assert self.code(process, what) == 0, self.said()
 
     def code(self, process, what):
-        """Wait for the end of a driver; its exit code."""
+        """Wait for the end of a driver, each batch for SECONDS; its exit code."""
+        begun, until = None, 0
         try:
-            return process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            pytest.fail(f"{what} has not ended after {SECONDS} s; {self.batches()} batches have begun\n{self.said()}")
+            while process.poll() is None:
+                if begun != self.batches():
+                    begun, until = self.batches(), time.monotonic() + SECONDS
+                assert time.monotonic() < until, (
+                    f"{what}: after batch {begun - 1} no end for {SECONDS} s\n{self.said()}"
+                )
+                time.sleep(0.1)
+            return process.returncode
         finally:
             kill(process)
 
