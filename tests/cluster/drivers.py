@@ -11,12 +11,10 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.servers.killing import sessions, write_files
-from tools.servers.cluster import executor_settings, kill
+from tools.servers.cluster import SECONDS, executor_settings, kill
 
 JOB = Path(__file__).with_name("job.py")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-SECONDS = 300
-"""How long a driver may take, to its end or to its next batch."""
 
 
 class Drivers:
@@ -25,7 +23,7 @@ class Drivers:
     def __init__(self, cluster, archive, folder, files):
         self.cluster, self.archive, self.folder = cluster, str(archive), folder
         self.files = files
-        self.log = folder / "log"
+        self.log, self.database = folder / "log", folder / "sessions.db"
         write_files(folder / "rows", files)
         shutil.copy(JOB, folder)
 
@@ -96,14 +94,16 @@ class Drivers:
         return max((int(path.name) + 1 for path in begun), default=0)
 
     def wait(self, process, batches):
-        """Wait until this many batches have begun; False: the driver has ended before."""
+        """Wait until this many batches have begun, or more."""
+        self.wait_for(process, self.folder / "checkpoints" / "sessions" / "offsets" / str(batches - 1))
+
+    def wait_for(self, process, file):
+        """Wait for a file of a driver."""
         until = time.monotonic() + SECONDS
-        while self.batches() < batches:
-            if process.poll() is not None:
-                return False
-            assert time.monotonic() < until, f"batch {batches - 1} has not begun after {SECONDS} s\n{self.said()}"
+        while not file.exists():
+            assert process.poll() is None, f"the driver has ended without {file}\n{self.said()}"
+            assert time.monotonic() < until, f"{file} is not there after {SECONDS} s\n{self.said()}"
             time.sleep(0.05)
-        return True
 
     def panes(self, part):
         files = sorted((self.folder / "out" / part).glob("[0-9]*.json"), key=lambda path: int(path.stem))
@@ -131,9 +131,18 @@ class Drivers:
             key=repr,
         ) == sessions(self.files)
 
+    def is_locked(self):
+        """Whether a driver is within a transaction on the table's database."""
+        with closing(sqlite3.connect(self.database, timeout=0)) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
+
     def check_table(self):
         """As check_sessions, for the table."""
-        with closing(sqlite3.connect(self.folder / "sessions.db")) as database:
+        with closing(sqlite3.connect(self.database)) as database:
             rows = database.execute("SELECT team, window_start, window_end, total, plays FROM sessions").fetchall()
         found = [(team, seconds(start), seconds(end), total, plays) for team, start, end, total, plays in rows]
         assert sorted(found, key=repr) == sessions(self.files)

@@ -3,12 +3,15 @@
 ``parts`` are the calls to make, and ``way`` is how beamish gets there: "py-files" and "installed", by spark-submit or the environment;
 "addPyFile" and "addArtifact", by this program, from the ``archive``.
 
+With ``go`` the query starts once this file exists; until then there is a file ``ready``.
+
 Rows are files, one a batch. Panes of batch N are written to ``out/<part>/N.json``; a replayed batch replaces its file.
 """
 
 # ruff: noqa: E402 - beamish is there once the archive is added
 import json
 import sys
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -80,6 +83,10 @@ def run(name, panes, *, also=None):
             also(batch, number)
         batch.unpersist()
 
+    if told.get("go"):
+        (folder / "ready").touch()
+        while not Path(told["go"]).exists():
+            time.sleep(0.05)
     writer = panes.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoints" / name))
     writer.trigger(availableNow=True).start().awaitTermination()
 

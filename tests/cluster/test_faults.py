@@ -61,13 +61,12 @@ def network(cluster):
         cluster.start_worker(host)
 
 
-def start(drivers, host="driver1"):
+def start(drivers, host="driver1", **told):
     path = {"PYTHONPATH": drivers.archive}
     settings = SETTINGS | {"spark.executorEnv.PYTHONPATH": drivers.archive}
-    table = f"sqlite:///{drivers.folder / 'sessions.db'}"
-    return drivers.start(
-        "run_sessions_into_table", way="installed", host=host, table=table, settings=settings, environment=path
-    )
+    table = f"sqlite:///{drivers.database}"
+    told |= {"way": "installed", "table": table, "settings": settings, "environment": path}
+    return drivers.start("run_sessions_into_table", host=host, **told)
 
 
 def moments(draw, number=3):
@@ -77,7 +76,7 @@ def moments(draw, number=3):
 
 def reach(drivers, process, moment):
     batch, after = moment
-    assert drivers.wait(process, batch), drivers.said()
+    drivers.wait(process, batch)
     time.sleep(after)
 
 
@@ -168,20 +167,32 @@ def test_a_driver_is_killed(drivers, draw):
 
 def test_two_drivers_on_one_checkpoint(drivers, draw):
     """One of them stops at the first file that the other has written; the other one goes on."""
+    go = drivers.folder / "go"
+    second = start(drivers, "driver2", go=str(go))
+    drivers.wait_for(second, drivers.folder / "ready")
     first = start(drivers)
-    reach(drivers, first, *moments(draw, 1))
-    second = start(drivers, "driver2")
+    reach(drivers, first, (draw.randrange(1, 4), draw.uniform(0, 0.5)))
+    go.touch()
     codes = [drivers.code(one, "one of two drivers") for one in (first, second)]
     assert codes.count(0) == 1, codes
     assert CONCURRENT in drivers.log.read_text()
     check(drivers)
 
 
+def suspend(drivers, process):
+    """Stop a driver, but not while it has locked the table, which no other one could write then."""
+    os.killpg(process.pid, signal.SIGSTOP)
+    while drivers.is_locked():
+        os.killpg(process.pid, signal.SIGCONT)
+        time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGSTOP)
+
+
 def test_a_driver_wakes_after_another_took_its_place(drivers, draw):
     """Stopped by SIGSTOP, as a suspended machine; awake, it stops, and what it writes before changes nothing."""
     first = start(drivers)
     reach(drivers, first, *moments(draw, 1))
-    os.killpg(first.pid, signal.SIGSTOP)
+    suspend(drivers, first)
     drivers.end(start(drivers, "driver2"), "the second driver")
     check(drivers)
     os.killpg(first.pid, signal.SIGCONT)

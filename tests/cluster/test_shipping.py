@@ -1,11 +1,10 @@
 """beamish shipped to a cluster whose Python does not have it, in each way of docs/deployment.md."""
 
 import subprocess
-import time
 
 import pytest
 
-from tools.servers.cluster import executor_settings, kill
+from tools.servers.cluster import await_words, executor_settings, kill
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -69,11 +68,7 @@ def server(drivers):
         log = drivers.folder / "server.log"
         process = drivers.cluster.start("driver2", command, log, SPARK_DAEMON_MEMORY="1g", **environment)
         started.append(process)
-        until = time.monotonic() + 120
-        while "Spark Connect server started" not in log.read_text():
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < until, log.read_text()[-3000:]
-            time.sleep(0.2)
+        await_words("Spark Connect server started", "the Connect server", process, log)
         return f"sc://{drivers.cluster.network.addresses['driver2']}:15002"
 
     yield start

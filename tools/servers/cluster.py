@@ -18,6 +18,8 @@ from tools.servers.server import StartError
 WORKERS = ("worker1", "worker2", "worker3")
 DRIVERS = ("driver1", "driver2")
 PORT, UI_PORT = 7077, 8080
+SECONDS = 300
+"""How long a process may take to start, on a machine that has much else to do."""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -108,11 +110,7 @@ class Cluster:
         return self.folder / f"{host}.log"
 
     def _wait(self, host: str, process: subprocess.Popen[bytes], words: str) -> None:
-        until = time.monotonic() + 120
-        while words not in self._log(host).read_text():
-            if process.poll() is not None or time.monotonic() > until:
-                raise StartError(f"{host} does not start: {self._log(host).read_text()[-2000:]}")
-            time.sleep(0.2)
+        await_words(words, host, process, self._log(host))
 
     def executors(self, host: str) -> list[int]:
         """The processes of a worker's executors."""
@@ -129,6 +127,20 @@ class Cluster:
             kill(process)
         self.network.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def await_words(words: str, what: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a process has written these words.
+
+    Raises:
+        StartError: it has ended, or has not in time.
+    """
+    until = time.monotonic() + SECONDS
+    while words not in log.read_text():
+        if process.poll() is not None or time.monotonic() > until:
+            how = f"does not write {words!r} in {SECONDS} s" if process.poll() is None else "has ended"
+            raise StartError(f"{what} does not start: it {how}\n{log.read_text()[-3000:]}")
+        time.sleep(0.2)
 
 
 def children(pid: int) -> Iterator[int]:
