@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -64,8 +65,7 @@ def in_place(checkpoint: HadoopPath, beside: HadoopPath) -> Iterator[HadoopPath]
     if noted <= {str(checkpoint)}:
         yield checkpoint
         return
-    copy = beside.with_name(f"{beside.name}.copied")
-    copy.delete()
+    copy = beside.with_name(f"{beside.name}.{secrets.token_hex(4)}")
     try:
         checkpoint.copy(copy)
         relocate(copy, str(copy))
