@@ -4,7 +4,7 @@ Plays and payments are two streams, each with a watermark of its own: its latest
 one minute. `bm.merge` counts them in the same windows, here of ten minutes: points of the one, euros
 of the other. The watermark of both together decides when a window is over.
 
-On each line the watermark of one stream moves first, then its row arrives.
+On each line only the watermark of the stream that has a row moves, and then the row arrives.
 
 Some say: "When the plays are past 12:10, the window from 12:00 is over."
 

@@ -71,5 +71,5 @@ if (first, came, anew) != ([8], [12], [8, 12]):
 print(f"""
 The answer. {came}, not {believed}: the window went on from its 8 points, and the old file was not read
 again. With an empty checkpoint the query reads all files again and says {anew}. Its reader, who
-had {first + came} already, receives every result twice. With its checkpoint a query loses nothing, and emits
-nothing twice.""")
+had {first + came} already, receives every result twice. With its checkpoint a query loses nothing, and
+repeats at most its last batch.""")
