@@ -5,6 +5,7 @@
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make kafka-demo  examples/kafka_to_postgres with a Kafka broker and PostgreSQL on loopback: CLICKS=3000, killed three times, compared with a batch; SEED=
 # make test-kafka  the same query under faults: broker and database restarted, topic truncated and recreated, poison batches, a set clock
+# make test-long  the same query at a steady rate for MINUTES=60, RATE=20 clicks per second, a fault every two minutes: equal to a batch? drawn; SEED=
 # make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
 #                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
 # make test-s3    a query with its checkpoint on an object store: killed, inspected, migrated, and the store failing and slow
@@ -28,10 +29,12 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
-	bench bench-others kafka-demo test-kafka test-cluster test-s3 test-peers clean
+	bench bench-others kafka-demo test-kafka test-long test-cluster test-s3 test-peers clean
 
 BUDGET ?= 600
 CLICKS ?= 3000
+MINUTES ?= 60
+RATE ?= 20
 # The newest PySpark whose Kafka connector is in Maven Central.
 KAFKA_PYSPARK ?= 4.2.0
 SAMPLE ?= 300
@@ -131,13 +134,17 @@ build/kafka/installed: pyproject.toml | machine
 		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist
 	@touch $@
 
-kafka-demo test-kafka: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
+kafka-demo test-kafka test-long: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
 
 kafka-demo: build/kafka/installed
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) -m examples.kafka_to_postgres.demo --clicks $(CLICKS) $(if $(SEED),--seed $(SEED))
 
 test-kafka: build/kafka/installed
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 -m kafka
+
+test-long: build/kafka/installed
+	@JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) -m tools.long_run \
+		--minutes $(MINUTES) --rate $(RATE) $(if $(SEED),--seed $(SEED))
 
 # The Python of the cluster and its drivers has all but beamish.
 build/cluster/%/installed: | machine

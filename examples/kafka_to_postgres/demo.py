@@ -35,10 +35,10 @@ BATCHES = 12
 """Batches of a demo without restarts."""
 
 
-def drawn(draw: random.Random, rows: int, begin: datetime = BEGIN) -> Iterator[tuple[str | None, str]]:
+def drawn(draw: random.Random, rows: int, begin: datetime = BEGIN, users: int = 50) -> Iterator[tuple[str | None, str]]:
     """Clicks of a day, mostly in order: of 100 six are up to an hour late, three are more than six hours late, one is malformed."""
     for row in range(rows):
-        user = draw.choice([None, *(f"user {number}" for number in range(50))])
+        user = draw.choice([None, *(f"user {number}" for number in range(users))])
         kind = draw.choices(["in order", "late", "too late", "malformed"], [90, 6, 3, 1])[0]
         minutes = draw.uniform(*{"in order": (0, 10), "late": (0, 60)}.get(kind, (360, 1440)))
         ts = begin + timedelta(days=row / rows) - timedelta(minutes=minutes)
@@ -92,6 +92,13 @@ class Run:
         """How many batches the query has begun."""
         offsets = (self.folder / "checkpoint" / "offsets").glob("[0-9]*")
         return max((int(path.name) + 1 for path in offsets), default=0)
+
+    def processed(self) -> dict[int, int]:
+        """The end offsets of the last batch, by partition."""
+        if not (begun := self.batches()):
+            return {}
+        lines = (self.folder / "checkpoint" / "offsets" / str(begun - 1)).read_text().splitlines()
+        return {int(number): end for number, end in json.loads(lines[-1])["clicks"].items()}
 
     def wait(self, process: subprocess.Popen[bytes], batches: int) -> bool:
         """Wait until that many batches have begun; False: the query has ended before."""

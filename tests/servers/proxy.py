@@ -10,12 +10,12 @@ class Proxy:
 
     Attributes:
         port: its own port.
-        cuts: how many connections were cut.
+        cut: the numbers of the COMMITs after whose answer the connection is cut.
+        commits, cuts: how many there were.
     """
 
     def __init__(self, to, cut):
-        """``cut``: the numbers of the COMMITs after whose answer the connection is cut."""
-        self._to, self._cut, self._commits, self.cuts = to, cut, 0, 0
+        self._to, self.cut, self.commits, self.cuts = to, cut, 0, 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -23,7 +23,11 @@ class Proxy:
     def _accept(self):
         while True:
             client, _ = self._listener.accept()
-            server = socket.create_connection(("127.0.0.1", self._to))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:  # the server restarts
+                client.close()
+                continue
             committing = threading.Event()
             for pump in (self._forward, self._answer):
                 threading.Thread(target=pump, args=(client, server, committing), daemon=True).start()
@@ -41,8 +45,8 @@ class Proxy:
             while data := server.recv(65_536):
                 if committing.is_set() and b"COMMIT" in data:  # the tag of a completed command
                     committing.clear()
-                    self._commits += 1
-                    if self._commits in self._cut:
+                    self.commits += 1
+                    if self.commits in self.cut:
                         self.cuts += 1
                         break
                 client.sendall(data)

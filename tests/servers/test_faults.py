@@ -3,7 +3,6 @@
 BEAMISH_KAFKA_SEED= draws the same moments again. The query is restarted where it stops, as a supervisor would.
 """
 
-import json
 import os
 import random
 import signal
@@ -15,6 +14,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from kafka_to_postgres import demo
+from tests.servers import poison
 from tests.servers.proxy import Proxy
 from tests.servers.started import started
 from tools.servers import topics
@@ -69,16 +69,10 @@ def inject(run, draw, fault):
     return stopped
 
 
-def processed(run):
-    """The end offsets of the last batch, by partition."""
-    newest = run.folder / "checkpoint" / "offsets" / str(run.batches() - 1)
-    return {int(number): end for number, end in json.loads(newest.read_text().splitlines()[-1])["clicks"].items()}
-
-
 def drain(run, process, clicks):
     """Wait until a running query has read all clicks, and has committed."""
     until = time.monotonic() + 300
-    while run.batches() == 0 or sum(processed(run).values()) < clicks or not committed(run):
+    while run.batches() == 0 or sum(run.processed().values()) < clicks or not committed(run):
         assert process.poll() is None, run.said()
         assert time.monotonic() < until, run.said()
         time.sleep(0.1)
@@ -145,7 +139,7 @@ def test_a_topic_is_truncated(run, broker, draw):
     assert process.wait(300) != 0
     assert "failOnDataLoss" in run.said()
     assert run.start("--available-now").wait(300) != 0
-    end = processed(run)
+    end = run.processed()
     assert run.problems([click for click in clicks if click.offset < end[click.partition]]) == []
     run.options["failOnDataLoss"] = False
     run.finish()
@@ -170,29 +164,10 @@ def test_a_topic_is_recreated(run, broker, draw):
 def test_poison_batches(run, broker, draw):
     """One key of 100,000 clicks, 200,000 new keys, and 10,000 clicks of windows long closed."""
     run.finish()
-    for number, poison in enumerate((one_key, new_keys, late), start=1):
-        topics.send(broker.address, "clicks", poison(draw, demo.BEGIN + (1 + number) * DAY))
+    for number, drawn in enumerate((poison.one_key, poison.new_keys, poison.late), start=1):
+        topics.send(broker.address, "clicks", drawn(draw, demo.BEGIN + (1 + number) * DAY))
         run.options["maxOffsetsPerTrigger"] = 1_000_000
         run.finish()
     clicks = run.clicks()
     assert len(clicks) > 300_000
     assert run.problems(clicks) == []
-
-
-def one_key(draw, begin):
-    for number in range(100_000):
-        yield click("ann", begin + timedelta(milliseconds=number), draw.randrange(100))
-
-
-def new_keys(draw, begin):
-    for number in range(200_000):
-        yield click(f"new {number}", begin + timedelta(milliseconds=number), draw.randrange(100))
-
-
-def late(draw, begin):
-    for number in range(10_000):
-        yield click(f"user {number % 50}", demo.BEGIN - timedelta(minutes=draw.uniform(0, 1440)), 1)
-
-
-def click(user, ts, spent):
-    return user, json.dumps({"user": user, "ts": ts.isoformat(), "spent": spent})

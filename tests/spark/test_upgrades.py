@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import beamish as bm
 from beamish import triggers as t
@@ -123,6 +125,22 @@ def test_a_moved_checkpoint_is_migrated(spark, files, run_query, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "moved", "there"]
     input_.add(row(3, "red", 1)).add(row(40, "blue", 2))
     assert came(PIPELINE, input_, there, 2, "team", "count") == [("blue", 1), ("red", 2)]
+
+
+@pytest.mark.parametrize("missing", ["state", "commits state"])
+def test_spark_does_not_start_from_a_part_of_a_migrated_checkpoint(spark, files, run_query, tmp_path, missing):
+    """What ``bm.migrate`` leaves where it is killed while it renames on an object store."""
+    input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6))
+    run_query(PIPELINE, input_.stream(), shards=2)
+    new = tmp_path / "new"
+    bm.migrate(spark, tmp_path / "checkpoint", new, PIPELINE, input_.stream(), shards=2)
+    input_.add(row(40, "blue", 2))
+    for name in missing.split():
+        shutil.rmtree(new / name)
+    writer = PIPELINE.apply(input_.stream(), shards=2).writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(new)).trigger(availableNow=True).start()
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination()
 
 
 @pytest.mark.deep
