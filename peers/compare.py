@@ -1,8 +1,9 @@
 """Draw cases, run them on a peer and on beamish, and compare.
 
-    python -m peers.compare beam [--cases 2000] [--seed N] [--record FILE]
+    python -m peers.compare beam [--cases 2000] [--seed N] [--record] [--note]
 
-A difference is decided if a line of decided.json fits it. Others are printed, the smallest case per group, shrunk; then it ends with 1.
+The cases of decided.json come first, then drawn ones. A difference is decided if a line of decided.json fits it. Others are printed, the
+smallest case per group, shrunk; then it ends with 1. So does a decision whose case no longer shows it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from peers.cases import drawn, write_lines
 from peers.peer import Case, Peer, Program, Row
 
 DECIDED = Path(__file__).parent / "decided.json"
+RUNS = Path(__file__).parent / "runs.json"
+"""The counts of a run per peer, for docs/peers.md."""
+RECORDED = Path(__file__).parents[1] / "tests" / "peers" / "recorded"
+"""Cases with the answers of each peer."""
 PER_SEED = 500
 """Cases drawn from a seed, and run by one process of the peer, which may slow down; the next ones have the next seed."""
 SHOWN = 10
@@ -74,7 +79,9 @@ class Decision:
     def fits(self, difference: Difference) -> bool:
         """Whether it explains the difference."""
         facts = difference.facts
-        return all(facts[name] in (value if isinstance(value, list) else [value]) for name, value in self.where.items())
+        return all(
+            facts.get(name) in (value if isinstance(value, list) else [value]) for name, value in self.where.items()
+        )
 
 
 def decisions(peer: str) -> list[Decision]:
@@ -102,7 +109,7 @@ def differences(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Row
 
 def _difference(peer: Peer, case: Case, what: str, here: Row | None, there: Row | None) -> Difference:
     facts = {"what": what, **peer.facts(case, here, there)}
-    group = " ".join([what, *(str(facts[name]) for name in peer.groups)])
+    group = " ".join([what, *(str(facts.get(name, "")) for name in peer.groups)])
     return Difference(what, here, there, facts, group)
 
 
@@ -147,49 +154,64 @@ class Report:
 
     peer: Peer
     decided: Sequence[Decision]
+    recorded: list[dict[str, Any]] | None = None
     cases: int = 0
     agreed: int = 0
     kinds: Counter[str] = attrs.Factory(Counter)
+    agreed_kinds: Counter[str] = attrs.Factory(Counter)
     explained: Counter[str] = attrs.Factory(Counter)
     undecided: dict[str, list[tuple[Case, Difference]]] = attrs.Factory(lambda: defaultdict(list))
+    stale: list[str] = attrs.Factory(list)
 
     def add(self, case: Case, there: list[Row]) -> None:
-        """Compare a case."""
-        found = differences(self.peer, case, self.peer.here(case), there)
+        """Compare a drawn case."""
+        found, names = self.compared(case, there)
+        kinds = set(self.peer.kinds(case))
         self.cases += 1
-        self.agreed += not found
-        self.kinds.update(self.peer.kinds(case))
-        names = set()
-        for difference in found:
-            decision = explained(difference, self.decided)
+        self.kinds.update(kinds)
+        self.explained.update(names)
+        if not found:
+            self.agreed += 1
+            self.agreed_kinds.update(kinds)
+
+    def add_decided(self, decision: Decision, there: list[Row]) -> None:
+        """Compare the case of a decision."""
+        if decision.name not in self.compared(decision.case, there)[1]:
+            self.stale.append(decision.name)
+
+    def compared(self, case: Case, there: list[Row]) -> tuple[list[Difference], list[str]]:
+        """The differences of a case, and the names of the decisions that explain them."""
+        found = differences(self.peer, case, self.peer.here(case), there)
+        decided = [explained(difference, self.decided) for difference in found]
+        for difference, decision in zip(found, decided, strict=True):
             if decision is None:
                 self.undecided[difference.group].append((case, difference))
-            else:
-                names.add(decision.name)
-        self.explained.update(names)
+        names = sorted({decision.name for decision in decided if decision is not None})
+        if self.recorded is not None:
+            self.recorded.append({"case": case, "there": there, "decided": names})
+        return found, names
 
     def lines(self) -> Iterator[str]:
         """The counts."""
         yield f"{self.peer.name} {self.peer.version}: {self.cases:,} cases, {self.agreed:,} agree"
         yield "kinds: " + ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.most_common())
         yield from (f"decided: {name} in {count:,} cases" for name, count in self.explained.most_common())
+        yield from (f"STALE {name}: its case no longer shows it" for name in self.stale)
         for group, found in sorted(self.undecided.items(), key=lambda one: -len(one[1])):
             yield f"UNDECIDED {len(found):,} times: {group}"
 
 
-def run(peer: Peer, count: int, seed: int, record: Path | None) -> Report:
-    """Compare drawn cases; print the counts and shrunk cases."""
-    report = Report(peer, decisions(peer.name))
-    recorded: list[Any] = []
+def run(peer: Peer, count: int, seed: int, *, record: bool) -> Report:
+    """Compare the cases of decisions and drawn ones; print the counts and shrunk cases."""
+    report = Report(peer, decisions(peer.name), [] if record else None)
+    with Program.start(peer) as program:
+        for decision, there in zip(report.decided, program.answers([one.case for one in report.decided]), strict=True):
+            report.add_decided(decision, there)
     for first in range(0, count, PER_SEED):
         cases = drawn(peer.cases, min(PER_SEED, count - first), seed + first // PER_SEED)
         with Program.start(peer) as program:
             for case, there in zip(cases, program.answers(cases), strict=True):
                 report.add(case, there)
-                if record is not None:
-                    recorded.append({"case": case, "there": there})
-    if record is not None:
-        write_lines(record, recorded)
     print(*report.lines(), sep="\n")
     with Program.start(peer) as program:
         for group, found in islice(report.undecided.items(), SHOWN):
@@ -199,20 +221,40 @@ def run(peer: Peer, count: int, seed: int, record: Path | None) -> Report:
     return report
 
 
+def note(report: Report, seed: int) -> None:
+    """Store the counts of a run; those of other peers stay."""
+    runs = json.loads(RUNS.read_text("utf-8")) if RUNS.exists() else {}
+    runs[report.peer.name] = {
+        "version": report.peer.version,
+        "seed": seed,
+        "cases": report.cases,
+        "agreed": report.agreed,
+        "kinds": {kind: [cases, report.agreed_kinds[kind]] for kind, cases in sorted(report.kinds.items())},
+        "decided": {one.name: report.explained[one.name] for one in report.decided},
+    }
+    RUNS.write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Compare beamish with a peer on drawn cases.")
     parser.add_argument("peers", nargs="+")
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--record", type=Path, default=None)
+    parser.add_argument("--record", action="store_true", help="write the cases and answers for make test")
+    parser.add_argument("--note", action="store_true", help="write the counts for docs/peers.md")
     options = parser.parse_args()
     seed = random.randrange(2**32) if options.seed is None else options.seed
-    undecided = 0
+    failed = False
     for name in options.peers:
         print(f"{name}: seed {seed}", flush=True)
-        undecided += len(run(peer_of(name), options.cases, seed, options.record).undecided)
-    sys.exit(bool(undecided))
+        report = run(peer_of(name), options.cases, seed, record=options.record)
+        failed |= bool(report.undecided or report.stale)
+        if report.recorded is not None:
+            write_lines(RECORDED / f"{name}.jsonl.gz", report.recorded)
+        if options.note:
+            note(report, seed)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

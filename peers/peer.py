@@ -31,6 +31,7 @@ class Peer:
 
     Attributes:
         name: the name of its folder.
+        title: its name in docs/peers.md.
         version: the version of its ``pom.xml``.
         cases: what draws its cases.
         given: a case as its program gets it.
@@ -43,6 +44,7 @@ class Peer:
     """
 
     name: str
+    title: str
     version: str
     cases: SearchStrategy[Case]
     given: Callable[[Case], Case]

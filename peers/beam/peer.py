@@ -233,18 +233,78 @@ def _placed(row: dict[str, Any], *, merging: bool) -> Row:
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """What a decision may refer to."""
-    text = str(case["trigger"])
-    timings = [one["timing"] for one in (here, there) if one and "timing" in one]
-    return {
-        "window": case["window"]["is"],
-        "timing": " ".join(timings),
-        "mode": case["mode"],
+    """What a decision may refer to.
+
+    ``timing``: here and there. ``refused_by_rule``: ours refuses, or not, as docs/rules/triggers.md has it. ``again``: the window had a pane
+    before. ``behind``: one of the pane's rows came behind the watermark. ``held``: a row of another window came on time, and may hold Beam's
+    output watermark at or before the end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is.
+    """
+    one = here or there or {}
+    window = case["window"]
+    found: dict[str, Any] = {
+        "window": window["is"],
+        "default": case["trigger"] == {"is": "Default"},
+        "samples": window.get("period", 0) > window.get("size", 0),
         "combiner": case["combiner"],
-        "closing": case["closing"],
-        "before_1970": any(row["ts"] < 0 for event in case["script"] for row in event.get("rows", [])),
-        "composite": any(name in text for name in ("AfterAny", "AfterAll", "AfterEach", "OrFinally")),
+        "mode": case["mode"],
+        "nested": _nested(case["trigger"]),
+        "before_1970": any(row["ts"] < 0 and row["key"] == one.get("key", row["key"]) for _, row, _ in _arrived(case)),
     }
+    if "refused" in one:
+        found["refused_by_rule"] = one["refused"] == _may_lose_rows(case["trigger"], case["lateness"])
+    if "timing" in one:
+        found |= _facts_of_pane(case, one)
+        found["timing"] = " ".join(row["timing"] for row in (here, there) if row)
+    return found
+
+
+def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
+    arrived = [one for one in _arrived(case) if one[0] <= pane["step"]]
+    span = case["window"].get("size", case["window"].get("gap", 1e18))
+    end = 1e18 if pane["end"] is None else pane["end"]
+    return {
+        "again": pane["index"] > 0,
+        "empty": not pane["rows"],
+        "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
+        "held": any(
+            row["n"] not in pane["rows"] and row["ts"] < end and row["ts"] + span > watermark
+            for _, row, watermark in arrived
+        ),
+    }
+
+
+def _arrived(case: Case) -> Iterator[tuple[int, dict[str, Any], float]]:
+    """The rows, each with its step and the watermark at which it came."""
+    watermark = -1e18
+    for step, event in enumerate(case["script"]):
+        watermark = {"infinity": 1e18}.get(str(event.get("watermark")), event.get("watermark", watermark))
+        yield from ((step, row, watermark) for row in event.get("rows", []))
+
+
+def _may_lose_rows(spec: Any, lateness: int) -> bool:
+    """The table of docs/rules/triggers.md#triggers-that-can-lose-rows."""
+    match spec:
+        case ["AfterEach", parts]:
+            return _may_lose_rows(parts[-1], lateness)
+        case {"is": "OrFinally", "main": main, "finally_": last}:
+            ends = last == {"is": "Never"} or (lateness == 0 and last in ({"is": "AfterWatermark"}, {"is": "Default"}))
+            return not ends or _may_lose_rows(main, lateness)
+        case {"is": "AfterWatermark"}:
+            return "late" not in spec and lateness > 0
+        case {"is": "Repeatedly" | "Never" | "Default"}:
+            return False
+    return True
+
+
+def _nested(spec: Any) -> bool:
+    match spec:
+        case [_, parts]:
+            return any(map(_nested, parts))
+        case {"is": "AfterWatermark"}:
+            return isinstance(spec.get("early"), list) or isinstance(spec.get("late"), list)
+        case dict():
+            return any(_nested(part) for part in spec.values())
+    return False
 
 
 def kinds(case: Case) -> Iterator[str]:
@@ -292,4 +352,6 @@ def _parts(spec: Any) -> Iterator[Any]:
                 yield spec | {field: simpler}
 
 
-PEER = Peer("beam", "2.73.0", cases(), given, here, there, facts, ("window", "timing"), kinds, smaller)
+PEER = Peer(
+    "beam", "Apache Beam Java", "2.73.0", cases(), given, here, there, facts, ("window", "timing"), kinds, smaller
+)

@@ -13,7 +13,6 @@ Normalised:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
@@ -316,34 +315,83 @@ def _reads(case: Case) -> list[Row]:
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """What a decision may refer to."""
-    records = list(_rows(case))
-    times = list(accumulate((row["ts"] for row in records), max))
-    least = min((row["ts"] for row in records), default=0)
-    window = case.get("window", {"is": "", "size": 0})
-    keys = {key for one in (here, there) if one for key in _keys(one, records)}
-    return {
+    """What a decision may refer to.
+
+    ``expired``: of the rows that the difference is about one came when its window was expired. ``late``: one came behind the stream time.
+    ``merged``: a session took another record before; ``merged_key``: one of this key. ``past``: a record of the key is older than the
+    history. ``left_store``: the step that closes the window puts a window into the store that is its retention later.
+    """
+    one = here or there or {}
+    window = case.get("window", {"is": ""})
+    found = {
         "kind": case["kind"],
         "window": window["is"],
         "how": case.get("how", ""),
-        "late": any(row["ts"] < time and row["key"] in keys for row, time in zip(records, times, strict=True)),
-        "past": any(
-            row["ts"] + case.get("history", math.inf) <= time for row, time in zip(records, times, strict=True)
-        ),
-        "before_1970": least < window.get("size", 0) - window.get("period", window.get("size", 0)),
         "buffer": case.get("max_records") is not None,
+    }
+    if case["kind"] in WINDOWS and "failed" not in one:
+        return found | _facts_of_window(case, one)
+    return found | _facts_of_pair(case, one)
+
+
+def _arrived(case: Case) -> list[tuple[dict[str, Any], int]]:
+    """The records, each with the stream time at which it came."""
+    records = list(_rows(case))
+    return list(zip(records, accumulate((row["ts"] for row in records), max), strict=True))
+
+
+def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
+    window, step = case["window"], row["place"][0]
+    arrived = _arrived(case)[: step + 1]
+    same = [(record, time) for record, time in arrived if record["key"] == row["stream"][0]]
+    found: dict[str, Any] = {"merged": _merged(arrived, window), "merged_key": _merged(same, window)}
+    if row["stream"] == ["full"]:
+        return found | {"late": False, "expired": False, "before_1970": False, "left_store": False}
+    end, start = row["place"][1:]
+    inside = [(record["ts"], time) for record, time in same if start <= record["ts"] < end]
+    size = window.get("size", window.get("gap"))
+    period = window.get("period", size)
+    latest = arrived[-1][1] // period * period
+    return found | {
+        "late": any(ts < time for ts, time in inside),
+        "expired": any(record["ts"] + size + case["grace"] <= time for record, time in same),
+        "before_1970": start < 0,
+        "left_store": start <= latest - size - case["grace"],
     }
 
 
-def _keys(row: Row, records: list[dict[str, Any]]) -> Iterator[str]:
-    """The keys that a row of an answer is about."""
-    numbers = [row.get(name) for name in ("left", "right")]
-    yield from (record["key"] for record in records if record["n"] in numbers or record["key"] in row["stream"])
+def _merged(arrived: list[tuple[dict[str, Any], int]], window: Mapping[str, Any]) -> bool:
+    records = [record for record, _ in arrived]
+    return any(
+        record["key"] == other["key"] and abs(record["ts"] - other["ts"]) < window.get("gap", 0)
+        for at, record in enumerate(records)
+        for other in records[:at]
+    )
+
+
+def _facts_of_pair(case: Case, row: Row) -> dict[str, Any]:
+    if case["kind"] == "versions" or "failed" in row:
+        return {}
+    arrived = _arrived(case)
+    (mine,) = (one for one in arrived if one[0]["n"] == row["left"])
+    same = [one for one in arrived if one[0]["key"] == mine[0]["key"]]
+    if case["kind"] == "as_of":
+        _, now = arrived[row["place"][0]]
+        return {"past": any(record["ts"] + case["history"] <= now for record, _ in same)}
+    left, before, after = mine[0]["ts"], case["before"], case["after"]
+    end = left // (before + after) * (before + after) + before + 2 * after
+    met = [
+        time
+        for record, time in same
+        if record["input"] == "right"
+        and left - before <= record["ts"] <= left + after
+        and row["right"] in (None, record["n"])
+    ]
+    return {"expired": any(time >= end + case["grace"] for time in [mine[1], *met])}
 
 
 def kinds(case: Case) -> Iterator[str]:
-    """By kind, window and join."""
-    yield case["kind"]
+    """By kind with its window or join."""
     yield " ".join(filter(None, (case["kind"], case.get("how"), case.get("window", {}).get("is"))))
 
 
@@ -356,4 +404,16 @@ def smaller(case: Case) -> Iterator[Case]:
             yield case | {name: value}
 
 
-PEER = Peer("kafka_streams", "4.1.0", cases(), given, here, there, facts, ("kind", "window", "how"), kinds, smaller)
+PEER = Peer(
+    "kafka_streams",
+    "Kafka Streams",
+    "4.1.0",
+    cases(),
+    given,
+    here,
+    there,
+    facts,
+    ("kind", "window", "how"),
+    kinds,
+    smaller,
+)

@@ -1,0 +1,58 @@
+"""Write the counts of the last noted runs and the decided differences into docs/peers.md: python -m peers.page.
+
+The counts are those of runs.json, which ``python -m peers.compare --note`` writes. tests/peers/test_page.py compares the page with both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from peers.compare import RUNS, Decision, decisions, peer_of
+
+PAGE = Path(__file__).parents[1] / "docs" / "peers.md"
+PART = re.compile(r"(?<=<!-- peers/page.py -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def part() -> str:
+    """The generated part of the page."""
+    runs = json.loads(RUNS.read_text("utf-8"))
+    return "\n".join(line for name in runs for line in _peer(name, runs[name])) + "\n"
+
+
+def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
+    yield from ("", f"## {peer_of(name).title} {run['version']}", "")
+    yield f"`make test-peers PEERS={name} CASES={run['cases']} SEED={run['seed']}`: {run['agreed']:,} of {run['cases']:,} cases agree."
+    yield from ("", "| cases with | cases | agree |", "|---|---|---|")
+    yield from (f"| `{kind}` | {cases:,} | {agreed:,} |" for kind, (cases, agreed) in run["kinds"].items())
+    yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
+    yield from (f"| {one.text} | {run['decided'].get(one.name, 0):,} | {_decision(one)} |" for one in decisions(name))
+    yield ""
+
+
+def _decision(decision: Decision) -> str:
+    """The rule that we follow on purpose, or the fault of the peer."""
+    rule = f"[rule](rules/{decision.rule})"
+    if decision.kind == "rule":
+        return rule
+    return f"fault {_link(decision.issue)}, {rule}" if decision.issue else f"fault, {rule}"
+
+
+def _link(issue: str) -> str:
+    """The link of an issue: owner/name#number on GitHub, or NAME-number in Apache's JIRA."""
+    repository, _, number = issue.partition("#")
+    if number:
+        return f"[{issue}](https://github.com/{repository}/issues/{number})"
+    return f"[{issue}](https://issues.apache.org/jira/browse/{issue})"
+
+
+def main() -> None:
+    """Write it."""
+    PAGE.write_text(PART.sub(lambda _: part(), PAGE.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Cases recorded from the peers (peers/README.md) give here what they gave then: the peer's answer, or the same decided difference."""
+
+from functools import cache
+
+import pytest
+
+from peers.cases import read_lines
+from peers.compare import RECORDED, decisions, differences, explained, peer_of
+
+PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
+PARTS = 16
+
+
+@cache
+def recorded(name):
+    return read_lines(RECORDED / f"{name}.jsonl.gz")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", PEERS)
+def test_recorded_cases_differ_as_decided(name, part):
+    peer, decided = peer_of(name), decisions(name)
+    for line in recorded(name)[part::PARTS]:
+        found = differences(peer, line["case"], peer.here(line["case"]), line["there"])
+        names = {getattr(explained(one, decided), "name", "undecided") for one in found}
+        assert sorted(names) == line["decided"], (line["case"], found)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_the_case_of_each_decision_is_recorded_and_shows_it(name):
+    for decision in decisions(name):
+        lines = [line for line in recorded(name) if line["case"] == decision.case]
+        assert any(decision.name in line["decided"] for line in lines), decision.name
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_most_recorded_cases_agree(name):
+    agree = [line for line in recorded(name) if not line["decided"]]
+    assert len(agree) > len(recorded(name)) / 2 > 200
