@@ -24,8 +24,9 @@ def part() -> str:
 
 
 def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
-    yield from ("", f"## {peer_of(name).title} {run['version']}", "")
-    yield f"`make test-peers PEERS={name} CASES={run['cases']} SEED={run['seed']}`: {run['agreed']:,} of {run['cases']:,} cases agree."
+    yield from ("", f"## {peer_of(name).title}", "")
+    command = f"make test-peers PEERS={name} CASES={run['cases']} SEED={run['seed']}"
+    yield f"{run['version']}: {run['agreed']:,} of {run['cases']:,} cases agree (`{command}`)."
     yield from ("", "| cases with | cases | agree |", "|---|---|---|")
     yield from (f"| `{kind}` | {cases:,} | {agreed:,} |" for kind, (cases, agreed) in run["kinds"].items())
     yield from ("", "| decided difference | cases | decision |", "|---|---|---|")

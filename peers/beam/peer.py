@@ -12,6 +12,7 @@ Normalised, since the SDK or its runner is free to do it or measures time in mil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -236,8 +237,10 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """What a decision may refer to.
 
     ``timing``: here and there. ``refused_by_rule``: ours refuses, or not, as docs/rules/triggers.md has it. ``again``: the window had a pane
-    before. ``behind``: one of the pane's rows came behind the watermark. ``held``: a row of another window came on time, and may hold Beam's
-    output watermark at or before the end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is.
+    before. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's rows came behind the watermark.
+    ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the end of this one. ``nested``: a
+    composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one that had ended, and has not ended.
+    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`.
     """
     one = here or there or {}
     window = case["window"]
@@ -246,8 +249,9 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "default": case["trigger"] == {"is": "Default"},
         "samples": window.get("period", 0) > window.get("size", 0),
         "combiner": case["combiner"],
-        "mode": case["mode"],
         "nested": _nested(case["trigger"]),
+        "early": "'early'" in str(case["trigger"]),
+        "each_or_finally": _each_or_finally(case["trigger"]),
         "before_1970": any(row["ts"] < 0 and row["key"] == one.get("key", row["key"]) for _, row, _ in _arrived(case)),
     }
     if "refused" in one:
@@ -260,11 +264,12 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
 
 def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
     arrived = [one for one in _arrived(case) if one[0] <= pane["step"]]
-    span = case["window"].get("size", case["window"].get("gap", 1e18))
-    end = 1e18 if pane["end"] is None else pane["end"]
+    span = case["window"].get("size", case["window"].get("gap", math.inf))
+    end = math.inf if pane["end"] is None else pane["end"]
     return {
         "again": pane["index"] > 0,
-        "empty": not pane["rows"],
+        "revived": _revived(case, pane, end),
+        "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
         "held": any(
             row["n"] not in pane["rows"] and row["ts"] < end and row["ts"] + span > watermark
@@ -273,11 +278,32 @@ def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
     }
 
 
+def _revived(case: Case, pane: Row, end: float) -> bool:
+    """Whether a session before its end has a row whose own session had ended."""
+    gap = case["window"].get("gap", math.inf)
+    watermark = max(
+        (_watermark(event) for event in case["script"][: pane["step"]] if "watermark" in event), default=-math.inf
+    )
+    inside = [row for step, row, _ in _arrived(case) if step <= pane["step"] and pane["key"] == row["key"]]
+    return watermark < end and any(row["ts"] + gap <= watermark and pane["start"] <= row["ts"] < end for row in inside)
+
+
+def _leapt(case: Case, step: int, end: float) -> bool:
+    """Whether the step moves the watermark from before an end to its expiry or past it."""
+    moved = [_watermark(event) for event in case["script"][: step + 1] if "watermark" in event]
+    before = max(moved[:-1], default=-math.inf)
+    return "watermark" in case["script"][step] and before < end and moved[-1] >= end + case["lateness"]
+
+
+def _watermark(event: Mapping[str, Any]) -> float:
+    return math.inf if event["watermark"] == "infinity" else float(event["watermark"])
+
+
 def _arrived(case: Case) -> Iterator[tuple[int, dict[str, Any], float]]:
     """The rows, each with its step and the watermark at which it came."""
-    watermark = -1e18
+    watermark = -math.inf
     for step, event in enumerate(case["script"]):
-        watermark = {"infinity": 1e18}.get(str(event.get("watermark")), event.get("watermark", watermark))
+        watermark = _watermark(event) if "watermark" in event else watermark
         yield from ((step, row, watermark) for row in event.get("rows", []))
 
 
@@ -294,6 +320,17 @@ def _may_lose_rows(spec: Any, lateness: int) -> bool:
         case {"is": "Repeatedly" | "Never" | "Default"}:
             return False
     return True
+
+
+def _each_or_finally(spec: Any) -> bool:
+    match spec:
+        case ["AfterEach", parts] if any(isinstance(part, dict) and part["is"] == "OrFinally" for part in parts):
+            return True
+        case [_, parts]:
+            return any(map(_each_or_finally, parts))
+        case dict():
+            return any(_each_or_finally(part) for part in spec.values())
+    return False
 
 
 def _nested(spec: Any) -> bool:
