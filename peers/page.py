@@ -20,7 +20,7 @@ PART = re.compile(r"(?<=<!-- peers/page.py -->\n).*?(?=<!-- end -->)", re.DOTALL
 def part() -> str:
     """The generated part of the page."""
     runs = json.loads(RUNS.read_text("utf-8"))
-    return "\n".join(line for name in runs for line in _peer(name, runs[name])) + "\n"
+    return "".join(line + "\n" for name in runs for line in _peer(name, runs[name])) + "\n"
 
 
 def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
@@ -31,7 +31,6 @@ def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     yield from (f"| `{kind}` | {cases:,} | {agreed:,} |" for kind, (cases, agreed) in run["kinds"].items())
     yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
     yield from (f"| {one.text} | {run['decided'].get(one.name, 0):,} | {_decision(one)} |" for one in decisions(name))
-    yield ""
 
 
 def _decision(decision: Decision) -> str:
