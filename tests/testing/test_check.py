@@ -141,7 +141,7 @@ def test_wrong_pipelines_are_found(name):
         laws.check(pipeline, rows=VISITS, **options)
 
 
-@pytest.mark.dear
+@pytest.mark.deep  # docs/testing.md has another such pipeline
 def test_a_lateness_below_the_disorder_is_found():
     with pytest.raises(laws.LawError, match="1 rows expired") as raised:
         laws.check(summed.allowed_lateness(0), rows=VISITS, disorder="1 hour")

@@ -31,8 +31,8 @@ FOUND = {
     "pipeline_04": "no_row_is_too_late",
     "pipeline_05": "live_panes_equal_expected",
 }
-DEEP = ("pipeline_01", "pipeline_04", "pipeline_05")
-"""Those that take seconds."""
+DEEP = ("pipeline_01", "pipeline_03", "pipeline_04", "pipeline_05")
+"""Those that take seconds, for ``make test-deep``; pipeline_02 is in ``make test``."""
 FEW = 10
 """Examples of right code."""
 
@@ -48,11 +48,13 @@ def check(name, examples=200):
         laws.check(module.pipeline, examples=examples, **given)
 
 
+def some(names):
+    """The names, of which ``make test`` runs a part."""
+    return [pytest.param(name, marks=[pytest.mark.deep] * (name in DEEP)) for name in names]
+
+
 @pytest.mark.dear
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.deep] * (name in DEEP)) for name, law in FOUND.items() if law],
-)
+@pytest.mark.parametrize("name", some(name for name, law in FOUND.items() if law))
 def test_wrong_code_is_found(name):
     with pytest.raises(laws.LawError) as raised:
         check(name)
@@ -61,7 +63,7 @@ def test_wrong_code_is_found(name):
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", some(FOUND))
 def test_right_twins_break_no_law(name):
     check(f"{name}_right", FEW)
 

@@ -99,7 +99,10 @@ def scripts(
     )
     shares = {"late": late, "too late": too_late, "duplicate": duplicates}
     kinds = _kinds(shares, disordered=disorder != 0)
-    return _scripts(_Drawing(play, _by_input(spans, rows), kinds, keys, batches, idle))
+    inputs = list(_by_input(spans, rows).values())
+    silent = [*[None] * 2 * len(inputs), *range(len(inputs))] if idle and len(inputs) > 1 else [None]
+    pools = st.lists(inputs[0], min_size=keys, max_size=keys)
+    return _scripts(play, pools, st.sampled_from(silent), _several(_moves(inputs, kinds), batches))
 
 
 def _check_count(name: str, value: Any) -> None:
@@ -130,13 +133,17 @@ def _kinds(shares: Mapping[str, Any], *, disordered: bool) -> list[str]:
 
 
 class _Pick(NamedTuple):
-    """A row to be: its values, and choices that are read modulo the number of possibilities."""
+    """A row to be: its values, and choices that are read modulo the number of possibilities.
+
+    With ``kept`` 0 the row is left out, but later ones have the times that they have after it. So scripts shrink row by row.
+    """
 
     row: Mapping[str, Any]
     kind: str
     key: int
     time: int
     change: int
+    kept: int
 
 
 class _Move(NamedTuple):
@@ -148,44 +155,34 @@ class _Move(NamedTuple):
     clock: int
 
 
-@attrs.frozen
-class _Drawing:
-    """The sources of drawn scripts.
-
-    Attributes:
-        play: makes a script of moves.
-        rows: strategies of rows, by input.
-        kinds: kinds of rows, each as often as its share.
-        keys: number of distinct keys.
-        batches: maximum number of steps.
-        idle: whether an input of several may have no rows.
-    """
-
-    play: _Play
-    rows: Mapping[str | None, Rows]
-    kinds: Sequence[str]
-    keys: int
-    batches: int
-    idle: bool
-
-
 @st.composite
-def _scripts(draw: st.DrawFn, of: _Drawing) -> TestStream:
-    inputs = list(of.rows.values())
-    pool = draw(st.lists(inputs[0], min_size=of.keys, max_size=of.keys))
-    spared = [None] * 2 * len(inputs)
-    silent = draw(st.sampled_from([*spared, *range(len(inputs))])) if of.idle and len(inputs) > 1 else None
-    fewest = draw(st.sampled_from([1, (of.batches + 1) // 2, of.batches]))
-    moves = draw(st.lists(_moves(inputs, of.kinds), min_size=fewest, max_size=of.batches))
-    return of.play.script(pool, [move for move in moves if silent is None or move.input != silent])
+def _scripts(
+    draw: st.DrawFn,
+    play: _Play,
+    pools: st.SearchStrategy[list[Row]],
+    silent: st.SearchStrategy[int | None],
+    several: st.SearchStrategy[list[_Move]],
+) -> TestStream:
+    pool, without = draw(pools), draw(silent)
+    return play.script(pool, [move for move in draw(several) if without is None or move.input != without])
+
+
+def _several(moves: st.SearchStrategy[_Move], batches: int) -> st.SearchStrategy[list[_Move]]:
+    """Up to this many moves, often many."""
+    of_size = {
+        fewest: st.lists(moves, min_size=fewest, max_size=batches) for fewest in (1, (batches + 1) // 2, batches)
+    }
+    return st.sampled_from(list(of_size)).flatmap(of_size.__getitem__)
 
 
 def _moves(rows: Sequence[Rows], kinds: Sequence[str]) -> st.SearchStrategy[_Move]:
-    number = st.integers(0, 40)
-    seldom = st.sampled_from([0, 0, 1]).flatmap(lambda moves: number.map(lambda at: at + 1) if moves else st.just(0))
+    number, kept = st.integers(0, 40), st.integers(0, 19)
+    seldom = st.integers(0, 122).map(lambda at: max(at - 81, 0))
 
     def of_input(place: int) -> st.SearchStrategy[_Move]:
-        picks = st.builds(_Pick, rows[place], st.sampled_from(kinds), st.integers(0, 5), number, st.integers(0, 5))
+        picks = st.builds(
+            _Pick, rows[place], st.sampled_from(kinds), st.integers(0, 5), number, st.integers(0, 5), kept
+        )
         return st.builds(_Move, st.just(place), st.lists(picks, max_size=4), seldom, seldom)
 
     return st.one_of([of_input(place) for place in range(len(rows))])
@@ -249,9 +246,14 @@ class _Play:
             if taken.lag_us is not None and to_us is not None:
                 taken.watermark_us = to_us - taken.lag_us
             clock_us = clock_us if to_us is None else to_us
-            bundle = [row for pick in move.picks for row in self._arriving(taken, inputs, pool, pick)]
+            arriving = [(self._arriving(taken, inputs, pool, pick), pick.kept) for pick in move.picks]
+            bundle = [row for rows, kept in arriving if kept or not self._may_leave_out(taken) for row in rows]
             script = _stepped(script, bundle, taken.leaf.source.name, watermark_us, to_us)
         return self._ended(script, inputs, clock_us) if self.ends else script
+
+    def _may_leave_out(self, taken: _Input) -> bool:
+        """Whether rows may be left out: no watermark follows them, and no change depends on them."""
+        return self.disorder_us is None and taken.leaf.source.form is None
 
     def _watermark_us(self, taken: _Input, inputs: Sequence[_Input], choice: int) -> int | None:
         """Where the watermark of an input moves to; None: it stays."""
