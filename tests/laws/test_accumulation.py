@@ -7,101 +7,65 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.kernels.groups import Groups
-from tests.agreement import close
+from beamish.accumulations import Accumulation
+from beamish.testing import laws
+from beamish.testing.laws.accumulations import WINDOWS, OnColumns
 from tests.own.accumulations import Balance
 from tests.strategies import scripts
 from tests.strategies.accumulations import accumulations
-from tests.twin.order import normal
 
-TYPES = {
-    "score": pa.int64(),
-    "ratio": pa.float64(),
-    "name": pa.string(),
-    "cost": pa.decimal128(10, 2),
-    "flag": pa.bool_(),
+COLUMNS = {
+    "score": (pa.int64(), scripts.scores),
+    "ratio": (pa.float64(), scripts.plain_ratios),
+    "name": (pa.string(), scripts.names),
+    "cost": (pa.decimal128(10, 2), scripts.costs),
+    "flag": (pa.bool_(), scripts.flags),
 }
-GROUPS = 2
-Drawn = tuple[int, int, dict[str, Any]]
-"""A row: event time in seconds, group, values."""
-
-rows = st.lists(
-    st.tuples(
-        st.integers(-3, 3),
-        st.integers(0, GROUPS - 1),
-        st.fixed_dictionaries(
-            {
-                "score": scripts.scores,
-                "ratio": scripts.plain_ratios,
-                "name": scripts.names,
-                "cost": scripts.costs,
-                "flag": scripts.flags,
-            }
-        ),
-    ),
-    max_size=8,
+ROW = (
+    pa.struct([(name, type_) for name, (type_, _) in COLUMNS.items()]),
+    st.fixed_dictionaries({name: values for name, (_, values) in COLUMNS.items()}),
 )
+TOLERANCE = 1e-6
+Drawn = tuple[Any, ...]
+"""A row: event time in seconds, number of its window, values."""
 
 
-def columns_of(accumulation, drawn: list[Drawn]):
-    """Its input columns, event times and groups."""
-    table = pa.Table.from_pylist([values for _, _, values in drawn], schema=pa.schema(TYPES)).combine_chunks()
-    if accumulation.inputs is None:
-        columns = [pa.array([values for _, _, values in drawn], pa.struct(list(TYPES.items())))]
-    else:
-        columns = [pa.array(table[name].to_pylist(), TYPES[name]) for name in accumulation.inputs]
-    times, groups = (np.array([row[i] for row in drawn], dtype=np.int64) for i in (0, 1))
-    return columns, times * 1_000_000, Groups(groups, GROUPS)
+def rows_of(*values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Drawn]]:
+    return st.lists(st.tuples(st.integers(-3, 3), st.integers(0, WINDOWS - 1), *values), max_size=8)
 
 
-def reduced(accumulation, drawn):
-    return accumulation.reduce(*columns_of(accumulation, drawn))
+@st.composite
+def cases(draw: st.DrawFn, parts: int) -> tuple[Any, ...]:
+    """An accumulation of columns of a drawn row, or of whole rows, and rows."""
+    accumulation: Accumulation = draw(accumulations)
+    whole = accumulation.inputs is None
+    columns = [ROW] if whole else [COLUMNS[name] for name in accumulation.inputs or ()]
+    rows = rows_of(*(values for _, values in columns))
+    return OnColumns(accumulation, [type_ for type_, _ in columns]), *(draw(rows) for _ in range(parts))
 
 
-def merge(accumulation, *states):
-    """``merge`` on columns: group by group."""
-    together = [pa.concat_arrays(fields) for fields in zip(*states, strict=True)]
-    return accumulation.combine(Groups(np.tile(np.arange(GROUPS), len(states)), GROUPS), together)
+@given(cases(3))
+def test_merge_is_associative_and_commutative(case):
+    on, a, b, _ = case
+    laws.merge_is_associative(*case, TOLERANCE)
+    laws.merge_is_commutative(on, a, b, TOLERANCE)
 
 
-def values(accumulation, state):
-    types = [column.type for column in columns_of(accumulation, [])[0]]
-    return [normal(value) for value in accumulation.extract_columns(state, types).to_pylist()]
+@given(cases(1))
+def test_merge_has_create_as_identity(case):
+    laws.new_accumulator_is_identity(*case)
 
 
-@given(accumulations, st.tuples(rows, rows, rows))
-def test_merge_is_associative_and_commutative(accumulation, three):
-    a, b, c = (reduced(accumulation, drawn) for drawn in three)
-    left = values(accumulation, merge(accumulation, merge(accumulation, a, b), c))
-    assert close(left, values(accumulation, merge(accumulation, a, merge(accumulation, b, c))))
-    assert close(left, values(accumulation, merge(accumulation, c, b, a)))
+@given(cases(2))
+def test_add_a_v_equals_merge_a_add_create_v(case):
+    laws.merge_agrees_with_add(*case, TOLERANCE)
 
 
-@given(accumulations, rows)
-def test_merge_has_create_as_identity(accumulation, drawn):
-    state, none = reduced(accumulation, drawn), reduced(accumulation, [])
-    expected = values(accumulation, state)
-    assert values(accumulation, merge(accumulation, none, state)) == expected
-    assert values(accumulation, merge(accumulation, state, none)) == expected
-
-
-@given(accumulations, rows, rows)
-def test_add_a_v_equals_merge_a_add_create_v(accumulation, before, new):
-    state = reduced(accumulation, before)
-    added = accumulation.add_rows(state, *columns_of(accumulation, new))
-    merged = merge(accumulation, state, reduced(accumulation, new))
-    assert close(values(accumulation, added), values(accumulation, merged))
-
-
-@given(st.lists(scripts.scores), scripts.scores)
-def test_retract_add_a_v_v_equals_a(before, value):
+@given(st.lists(scripts.scores), st.lists(scripts.scores), st.lists(scripts.scores))
+def test_retract_add_a_v_v_equals_a(before, removed, after):
     """The built-in ones on columns: tests/accumulations/test_retractable.py."""
-    balance, accumulator = Balance("score"), Balance("score").create()
-    for one in before:
-        accumulator = balance.add(accumulator, one)
-    assert balance.retract(balance.add(accumulator, value), value) == accumulator
+    laws.retract_undoes_add(Balance("score"), before, removed, after)
