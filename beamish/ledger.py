@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from beamish.addresses import printable
-from beamish.errors import OptionError
+from beamish.errors import ColumnError, OptionError
 from beamish.instants import InstantLike, instant_us
 from beamish.pane import Pane, PaneChange, PaneKind, PaneList, PaneTiming
 
@@ -95,11 +95,20 @@ def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | 
     """
     as_of_us = None if as_of is None else instant_us("live(as_of)", as_of, OptionError)
     if isinstance(panes, Iterable) and not hasattr(panes, "sparkSession"):
-        return _live(panes if as_of_us is None else [pane for pane in panes if _is_by(pane, as_of_us)])
+        rows = list(map(_checked_pane, panes))
+        return _live(rows if as_of_us is None else [pane for pane in rows if _is_by(pane, as_of_us)])
     from beamish.spark.changelog.formats import live as find
 
     _check_dataframe("live", panes)
     return find(panes, keys, as_of_us)
+
+
+def _checked_pane(row: Any) -> Pane:
+    if not isinstance(row, Pane):
+        raise ColumnError(
+            f"live([{printable(row)}, ...]): must be rows of pipeline.run(script), or a DataFrame of panes"
+        )
+    return row
 
 
 def _check_dataframe(call: str, panes: Any) -> None:

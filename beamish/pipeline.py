@@ -932,7 +932,7 @@ class Pipeline:
             >>> script = bm.testing.TestStream().add([{"ts": 1}]).advance_watermark_to(45)
             >>> print(plays.why(script, window=0).partition(" Its trigger")[0])
             The window [1970-01-01 00:00:00, 00:01:00) is open. It has emitted no pane yet; 1 row is in no pane yet. A pane would
-            hold plays=1 now. It waits for the watermark to pass its end, 1970-01-01 00:01:00: 15 seconds to go.
+            hold plays=1 now. It waits for the watermark to reach its end, 1970-01-01 00:01:00: 15 seconds to go.
         """
         if not isinstance(test_stream, TestStream):
             raise ScriptError(

@@ -58,7 +58,7 @@ class Source:
             of = "" if self.name is None else f" of {self.name}"
             raise PipelineError(
                 f"no event time{of}: add .event_time(column, bm.BoundedOutOfOrderness('30 seconds')); without a watermark "
-                "no window would ever close"
+                "no window would ever end"
             )
 
     @property

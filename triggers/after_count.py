@@ -17,7 +17,7 @@ class AfterCount(Trigger):
     """Fires once at least ``n`` rows have arrived since it started waiting, and is then finished (Beam: AfterPane/AfterCount).
 
     It is evaluated after a bundle: a bundle of 7 with ``n=3`` gives one pane of 7, and counting restarts at 0. Merging adds the
-    counts; if it has fired in a part, it has fired.
+    counts; if it has fired in a source window, it has fired.
 
     Args:
         n: how many rows, at least 1.

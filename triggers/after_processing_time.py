@@ -20,8 +20,8 @@ from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, Waiti
 class AfterProcessingTime(Trigger):
     """Fires when the clock is at or past ``delay`` after the first row it saw, and is then finished.
 
-    Under Repeatedly the delay restarts with the first row after the firing. Merging takes the earliest target of the parts (with
-    since="last": the latest); if it has fired in a part, it starts again.
+    Under Repeatedly the delay restarts with the first row after the firing. Merging takes the earliest target of the source windows (with
+    since="last": the latest); if it has fired in one, it starts again.
 
     Args:
         delay: at least 0; 0 fires with every bundle, unless it is aligned.
@@ -36,7 +36,7 @@ class AfterProcessingTime(Trigger):
     Example:
         >>> from beamish.triggers import AfterProcessingTime, AfterWatermark, Repeatedly
         >>> AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute")).describe()
-        'before its end at each full 1 minute on the clock with new rows, then for the last time when the watermark passes its end'
+        'before its end at each full 1 minute on the clock with new rows, then for the last time when the watermark reaches its end'
         >>> Repeatedly(AfterProcessingTime("10 seconds", since="last")).describe()
         '10 seconds on the clock after the last new row'
     """

@@ -19,7 +19,7 @@ class AfterValue(Trigger):
     """Fires once the value that a pane would have now is at least, or at most, a number, and is then finished.
 
     It is evaluated after a bundle. With discarding panes the value is of the rows since the last pane, otherwise of all rows.
-    Null is neither. Merging uses the merged window's value; if it has fired in a part, it has fired. Once per session, however it
+    Null is neither. Merging uses the merged window's value; if it has fired in a source window, it has fired. Once per session, however it
     grows: ``AfterEach(AfterValue("n", at_least=5), Never())``.
 
     Args:

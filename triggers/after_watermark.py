@@ -18,7 +18,7 @@ class AfterWatermark(Trigger):
     """Fires once when the watermark reaches the end of the window; before it when ``early`` does, after it when ``late`` does.
 
     The end is a state, not an edge: a window whose first row is late fires at once. ``early`` and ``late`` repeat. Merging waits
-    for the end again unless the merged window is at its end and every part was past it. Without ``late`` it is finished at the
+    for the end again unless the merged window is at its end and every source window was past it. Without ``late`` it is finished at the
     end: later rows are dropped.
 
     Args:
@@ -31,7 +31,7 @@ class AfterWatermark(Trigger):
     Example:
         >>> from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark
         >>> AfterWatermark(early=AfterProcessingTime("1 minute"), late=AfterCount(1)).describe()
-        'before its end 1 minute on the clock after each first new row, then when the watermark passes its end, then every row'
+        'before its end 1 minute on the clock after each first new row, then when the watermark reaches its end, then every row'
     """
 
     early: Trigger | None = attrs.field(default=None, converter=read_trigger_or_none)
@@ -39,7 +39,7 @@ class AfterWatermark(Trigger):
     waits_for_end: ClassVar[bool] = True
 
     def describe(self) -> str:
-        at_end = "when the watermark passes its end"
+        at_end = "when the watermark reaches its end"
         if self.late is not None:
             at_end += f", then {self.late.describe_repeated()}"
         elif self.early is not None:

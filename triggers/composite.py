@@ -96,9 +96,9 @@ class Composite(Trigger):
 
 
 class AfterAll(Composite):
-    """Fires when every part is finished or ready, and is finished.
+    """Fires when every sub-trigger is finished or ready, and is finished.
 
-    Unfinished parts see the rows and fire with it. After merging it is finished if all parts are.
+    Unfinished sub-triggers see the rows and fire with it. After merging it is finished if all of them are.
 
     Example:
         >>> from beamish.triggers import AfterAll, AfterCount, AfterProcessingTime
@@ -138,9 +138,9 @@ class AfterAll(Composite):
 
 
 class AfterAny(Composite):
-    """Fires when any part is finished or ready, and is finished (Beam: AfterFirst/AfterAny).
+    """Fires when any sub-trigger is finished or ready, and is finished (Beam: AfterFirst/AfterAny).
 
-    The ready parts fire, the others are cleared. After merging it is finished if a part is.
+    The ready ones fire, the others are cleared. After merging it is finished if one of them is.
 
     Example:
         >>> from beamish.triggers import AfterAny, AfterCount, AfterProcessingTime
@@ -176,10 +176,10 @@ class AfterAny(Composite):
 
 
 class AfterEach(Composite):
-    """Fires when the current part does; moves to the next when it is finished; finished with the last.
+    """Fires when the current sub-trigger does; moves to the next when it is finished; finished with the last.
 
-    Only the current part sees rows; in merging windows all do, and the parts not reached are cleared at a firing. Merging merges
-    the parts in order up to the first unfinished one; the rest is reset.
+    Only the current one sees rows; in merging windows all do, and those not reached are cleared at a firing. Merging merges
+    them in order up to the first unfinished one; the rest is reset.
 
     Example:
         >>> from beamish.triggers import AfterCount, AfterEach
@@ -257,7 +257,7 @@ class OrFinally(Trigger):
     Example:
         >>> from beamish.triggers import AfterCount, AfterWatermark, OrFinally, Repeatedly
         >>> OrFinally(Repeatedly(AfterCount(10)), AfterWatermark()).describe()
-        'every 10 rows, until it fires for the last time when the watermark passes its end'
+        'every 10 rows, until it fires for the last time when the watermark reaches its end'
     """
 
     main: Trigger = attrs.field(converter=read_trigger)

@@ -20,7 +20,7 @@ class Default(Stateless):
     waits_for_end: ClassVar[bool] = True
 
     def describe(self) -> str:
-        return "when the watermark passes its end, then with every bundle of late rows"
+        return "when the watermark reaches its end, then with every bundle of late rows"
 
     def can_fire_before_end(self) -> bool:
         return False

@@ -93,7 +93,7 @@ class Waiting(Now, Protocol):
     """The same, for descriptions of windows that have not fired."""
 
     def until_end(self, at: WindowIndices) -> pa.Array:
-        """Per window the condition of its end, in words: "the watermark to pass its end, 10:16:00 ..."."""
+        """Per window the condition of its end, in words: "the watermark to reach its end, 10:16:00 ..."."""
 
 
 class Merge(Protocol):
@@ -171,7 +171,7 @@ class Trigger:
         return self.create(), False
 
     def on_merge(self, states: Sequence[Any], context: TriggerContext, /) -> Any:
-        """The state of a merged window, from the states of its parts, in any order; a row that joins a session is a part too."""
+        """The state of a merged window, from the states of the windows that merge, in any order; that of a new row is one too."""
         raise NotImplementedError(
             f"{type(self).__name__}.on_merge(states, context) is not defined; merging windows need it"
         )

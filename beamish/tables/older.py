@@ -23,6 +23,8 @@ OLDER = "older"
 _TYPE = re.compile(r"[a-z0-9_]+([\[(<].*)?")
 _WITHIN = re.compile(r", within='([^']*)'\)")
 _MODES = {"accumulating": "accumulating", "retracting": "accumulating_and_retracting"}
+_SUBJECTS = {"closing": "expiry"}
+"""The lines of explain that had another subject."""
 _DEFAULTS = {"combiner": TimestampCombiner.END_OF_WINDOW.value, "trigger": identity(Default())}
 
 
@@ -75,7 +77,11 @@ def described(about: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str,
         {"moves" if name == "watermark" else name: value for name, value in one.items() if name != "idle_us"}
         for one in about.get("inputs", ())
     ]
-    renamed = {"number": about.get("stage", 0), "lines": dict(about.get("lines", ()))}
+    lines = {
+        _SUBJECTS.get(subject, subject): words.replace("watermark passes its end", "watermark reaches its end")
+        for subject, words in about.get("lines", ())
+    }
+    renamed = {"number": about.get("stage", 0), "lines": lines}
     return inputs, renamed | {name: about[name] for name in ("suppress", "only_updated") if name in about}
 
 

@@ -43,7 +43,7 @@ A, B = {"k": "a", "v": 1, "ts": 5}, {"k": "b", "v": 2, "ts": 70}
 SCRIPT = TestStream().advance_processing_time_to(100).add([A, A, B]).advance_watermark_to(30)
 EVERY = Asked(Keeps.WINDOWS)
 KEPT = Path(__file__).parents[1] / "checkpoints" / "format3"
-END = "the watermark to pass its end, 1970-01-01 00:01:00: 30 seconds to go"
+END = "the watermark to reach its end, 1970-01-01 00:01:00: 30 seconds to go"
 
 
 def waits(trigger, script=SCRIPT):

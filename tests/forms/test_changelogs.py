@@ -253,6 +253,7 @@ REFUSED = {
         ),
         ["RETRACTION", "from the first one, in order"],
     ),
+    "live of numbers": (bm.ColumnError, lambda: bm.live([3]), ["live([3, ...])", "pipeline.run(script)"]),
     "live of a number": (bm.OptionError, lambda: bm.live(NO_DATAFRAME), ["live(3)", "DataFrame of panes"]),
     "a changelog of a list": (
         bm.OptionError,

@@ -34,7 +34,7 @@ class OfAUsersOwn(Trigger):
 
 MINUTE = AfterProcessingTime("1 minute")
 MANY = AfterAny(AfterCount(100), MINUTE)
-END = "when the watermark passes its end"
+END = "when the watermark reaches its end"
 FIRST_OF = "at the first of (after 100 rows; 1 minute on the clock after its first row)"
 
 

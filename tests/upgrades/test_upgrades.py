@@ -44,7 +44,10 @@ def described_in_lines(flow):
             }
             for of, relation in zip(about["inputs"], one.operator.takes, strict=True)
         ]
-        lines = [list(line) for line in one.stage.describe(one.operator.takes, one.operator)]
+        lines = [
+            ["closing" if subject == "expiry" else subject, words.replace("reaches its end", "passes its end")]
+            for subject, words in one.stage.describe(one.operator.takes, one.operator)
+        ]
         numbers = {"stage": about["stage"], "stages": about["stages"]}
         yield {
             "version": 1,

@@ -180,12 +180,17 @@ class AsOfStage(Stage):
         )
         yield "panes", f"a row is emitted {waits}{corrected}"
         yield "late", describe_late(self.table)
-        latest = f"the latest version of each key of {changes.name} for ever, unless a change deletes it"
+        latest = f"the latest version of each key of {changes.name} {self._describe_latest()}"
         yield "bounded", f"a row of {left.name} is stored until no change can affect it; {latest}"
         yield "dropped", describe_dropped(attrs.evolve(self.table, with_dropped=self.with_dropped))
         if isinstance(operator, AsOfOperator):
             yield "carried", operator.plan.table.carried
             yield "state", f"{operator.shards} shards; {operator.plan.kept}"
+
+    def _describe_latest(self) -> str:
+        if self.options.tolerance is None:
+            return "for ever, unless a change deletes it"
+        return f"until the watermark is {self.table.history} plus {self.options.tolerance} past its start, or a change deletes it"
 
     def _describe_grace(self) -> str:
         return f" by {self.options.grace}" if self.options.grace else ""

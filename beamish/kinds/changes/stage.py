@@ -62,7 +62,7 @@ class ChangesStage(Stage):
         if isinstance(until, UntilWindowCloses):
             if self.options.window is None:
                 raise PipelineError(
-                    f"suppress({until!r}) over changes() without window: nothing ever closes; use .changes(window='window'), or bm.UntilTimeLimit"
+                    f"suppress({until!r}) over changes() without window: nothing ever expires; use .changes(window='window'), or bm.UntilTimeLimit"
                 )
             if until.grace is None:
                 raise PipelineError(
@@ -99,7 +99,7 @@ class ChangesStage(Stage):
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]
         slot = ", ".join(map(str, relation.keys)) + (f" and the window in {options.window}" if options.window else "")
-        newest = options.sequence_by or "the event time"
+        newest = options.sequence_by or "event time"
         deleted = f"; it deletes it where {options.deleted} is true" if options.deleted else ""
         yield (
             "rows",
@@ -109,7 +109,7 @@ class ChangesStage(Stage):
         yield "bounded", "no state is left of a slot after its last change is emitted"
         yield (
             "dropped",
-            "rows without event time, and of windows that had closed when they arrived"
+            "rows without event time, and of windows that had expired when they arrived"
             + ("; they are emitted beside the changes" if self.with_dropped else ""),
         )
         if operator is not None:

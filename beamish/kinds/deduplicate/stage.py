@@ -79,12 +79,9 @@ class DeduplicateStage(Stage):
             if self.options.within != FOREVER
             else "nothing: ids are stored forever",
         )
-        yield (
-            "dropped",
-            (
-                "duplicates, rows so late that their ids may have expired, rows without event time or with one outside the years 1 to 9999; {'each is emitted with its reason' if self.with_dropped else 'with_dropped() lists them'}"
-            ),
-        )
+        listed = "each is emitted with its reason" if self.with_dropped else "with_dropped() lists them"
+        by_time = "rows without event time or with one outside the years 1 to 9999"
+        yield "dropped", f"duplicates, rows so late that their ids may have expired, {by_time}; {listed}"
         if isinstance(operator, DuplicatesOperator):
             ids = ", ".join(f"{field.name} {field.type}" for field in operator.plan.id_schema)
             yield "state", f"{operator.shards} shards; {ids} of each row for {self.options.span} of event time"

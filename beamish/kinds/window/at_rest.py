@@ -238,18 +238,18 @@ class _Waiting(TriggerNow):
     def until_end(self, at: WindowIndices) -> pa.Array:
         end = self.end_us[at]
         if not self._of_rows:
-            return in_words(end, lambda end_us: watermark_to_pass(end_us, int(self._progress)))
+            return in_words(end, lambda end_us: watermark_to_reach(end_us, int(self._progress)))
         progress = self._progress if isinstance(self._progress, int) else self._progress[at]
         return in_words(
             end - np.minimum(progress, end), lambda left: f"it to be full: {left} more row{'s' * (left != 1)}"
         )
 
 
-def watermark_to_pass(end_us: int, watermark_us: int) -> str:
+def watermark_to_reach(end_us: int, watermark_us: int) -> str:
     """The reason why the end of a window has not been reached at a watermark, to follow "it waits for"."""
     if end_us == END_OF_TIME_US:
         return "the end of time, which a stream does not reach"
-    words = f"the watermark to pass its end, {instant_in_words(end_us)}"
+    words = f"the watermark to reach its end, {instant_in_words(end_us)}"
     if watermark_us == NO_WATERMARK_US:
         return f"{words}; there is no watermark yet"
     return (

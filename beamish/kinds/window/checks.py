@@ -176,10 +176,10 @@ def _lacks_timestamps(options: WindowOptions) -> bool:
 
 
 def check_closes(options: WindowOptions, suppress: Suppress) -> None:
-    """Check that buffered updates are emitted on an unbounded stream (PipelineError: global windows never close)."""
+    """Check that buffered updates are emitted on an unbounded stream (PipelineError: global windows never end)."""
     if isinstance(suppress.until, UntilWindowCloses) and options.never_ends:
         raise PipelineError(
-            f"suppress({suppress.until!r}) over {options.window!r}: the global window never closes on a stream, so nothing would be "
+            f"suppress({suppress.until!r}) over {options.window!r}: the global window never ends on a stream, so nothing would be "
             "emitted; use bm.UntilTimeLimit('1 minute', clock='processing'), or windows that end"
         )
 

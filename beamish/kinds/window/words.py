@@ -40,12 +40,9 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
     waiting = _watermark(takes)
     yield "watermark", waiting.partition("; when rows stop")[0] if options.counts_rows else waiting
     yield "clock", _clock(options, takes)
-    fires = options.trigger.describe()
-    if options.counts_rows:
-        fires = fires.replace("the watermark passes its end", "it is full")
-    yield "panes", f"a window fires {fires}"
+    yield "panes", f"a window fires {_fires(options)}"
     yield "late", _late(options)
-    yield "closing", _closing(options)
+    yield "expiry", _expiry(options)
     if options.retention is not None:
         yield "retained", options.retention.describe()
     if options.forget_after is not None:
@@ -132,6 +129,13 @@ def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
     return "not needed: nothing here depends on processing time"
 
 
+def _fires(options: WindowOptions) -> str:
+    words = options.trigger.describe()
+    if not options.lateness:  # late rows are dropped
+        words = words.removesuffix(", then with every bundle of late rows")
+    return words.replace("the watermark reaches its end", "it is full") if options.counts_rows else words
+
+
 def _late(options: WindowOptions) -> str:
     lateness = options.lateness_in_words
     if options.counts_rows:
@@ -141,10 +145,10 @@ def _late(options: WindowOptions) -> str:
         then = f"added until the numbers are {lateness} past it" if lateness else "dropped"
         return f"rows whose number arrives after its window was full are late; they are {then}"
     then = f"added until the watermark is {lateness} past it" if lateness else "dropped"
-    return f"rows that arrive after the watermark has passed their window's end are late; they are {then}"
+    return f"rows that arrive after the watermark has reached their window's end are late; they are {then}"
 
 
-def _closing(options: WindowOptions) -> str:
+def _expiry(options: WindowOptions) -> str:
     at = f" plus {options.lateness_in_words}" if options.lateness else ""
     what = "its row numbers reach" if options.counts_rows else "the watermark reaches"
     emits = "rows in no pane yet are emitted in a last pane"

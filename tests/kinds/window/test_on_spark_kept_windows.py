@@ -107,7 +107,7 @@ def test_a_stage_of_a_chain_is_found_by_its_number(spark, tmp_path):
     found = bm.inspect(spark, tmp_path / "checkpoint")
     first, second = found.stages().collect()
     assert first.windows.startswith("ten: fixed, 10 seconds long; visit: sessions")
-    assert second.fires == "when the watermark passes its end, then with every bundle of late rows"
+    assert second.fires == "when the watermark reaches its end, then with every bundle of late rows"
     assert [(one.stage, one.of_stage) for one in found.inputs().collect()] == [(1, None), (2, 1)]
     assert "by the suppress 'suppress'" in str(found)
     for key in ({"k": "a", "windowing": "visit"}, {"k": None}):

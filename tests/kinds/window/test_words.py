@@ -1,4 +1,4 @@
-"""explain() on panes of merged-away sessions, and on rows of finished windows."""
+"""explain() on late rows, on panes of merged-away sessions, and on rows of finished windows."""
 
 import pytest
 
@@ -30,6 +30,19 @@ def explained(pipeline):
 )
 def test_accumulating_sessions_that_fire_twice_leave_panes(pipeline, stay):
     assert (STAY in explained(pipeline)) is stay
+
+
+@pytest.mark.parametrize(
+    ("windows", "lateness", "fires"),
+    [
+        (TENS, {"lateness": 0}, "when the watermark reaches its end late"),
+        (TENS, {"lateness": 5}, "when the watermark reaches its end, then with every bundle of late rows late"),
+        (TENS.window(bm.CountWindows(3)), {"rows": 0}, "when it is full late"),
+        (TENS.window(bm.CountWindows(3)), {"rows": 5}, "when it is full, then with every bundle of late rows late"),
+    ],
+)
+def test_late_rows_fire_only_where_they_are_accepted(windows, lateness, fires):
+    assert f"a window fires {fires}" in explained(windows.allowed_lateness(**lateness))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""explain() on dropped rows, on changes, and on the state of as-of joins."""
+
+import pytest
+
+import beamish as bm
+
+SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+UPSERTS = SOURCE.key_by("k").changes().suppress(bm.UntilTimeLimit(5, clock="event"))
+ONCE = SOURCE.deduplicate("id", within="1 hour")
+
+
+def joined(**options):
+    return bm.as_of_join(orders=SOURCE, rates=SOURCE.key_by("k").versions("1 day"), **options)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "words"),
+    [
+        (ONCE, "outside the years 1 to 9999; with_dropped() lists them"),
+        (ONCE.with_dropped(), "outside the years 1 to 9999; each is emitted with its reason"),
+        (UPSERTS, "of several the one with the greatest event time counts"),
+        (joined(), "the latest version of each key of rates for ever, unless a change deletes it"),
+        (
+            joined(tolerance="1 hour"),
+            "of rates until the watermark is 1 day plus 1 hour past its start, or a change deletes it",
+        ),
+    ],
+)
+def test_explain_names_what_is_dropped_and_kept(pipeline, words):
+    assert words in " ".join(pipeline.explain().split())
