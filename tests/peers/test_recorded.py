@@ -8,7 +8,9 @@ from peers.cases import read_lines
 from peers.compare import RECORDED, decisions, differences, explained, peer_of
 
 PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
-PARTS = 16
+PARTS = 50
+QUICK = 10
+"""Parts that make quick runs, too."""
 
 
 @cache
@@ -16,7 +18,9 @@ def recorded(name):
     return read_lines(RECORDED / f"{name}.jsonl.gz")
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=[pytest.mark.dear] if part >= QUICK else []) for part in range(PARTS)]
+)
 @pytest.mark.parametrize("name", PEERS)
 def test_recorded_cases_differ_as_decided(name, part):
     peer, decided = peer_of(name), decisions(name)
