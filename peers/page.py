@@ -27,8 +27,8 @@ def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"## {peer_of(name).title}", "")
     command = f"make test-peers PEERS={name} CASES={run['cases']} SEED={run['seed']}"
     yield f"{run['version']}: {run['agreed']:,} of {run['cases']:,} cases agree (`{command}`)."
-    yield from ("", "| cases with | cases | agree |", "|---|---|---|")
-    yield from (f"| `{kind}` | {cases:,} | {agreed:,} |" for kind, (cases, agreed) in run["kinds"].items())
+    yield from ("", "| cases with | agree |", "|---|---|")
+    yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in run["kinds"].items())
     yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
     yield from (f"| {one.text} | {run['decided'].get(one.name, 0):,} | {_decision(one)} |" for one in decisions(name))
 
