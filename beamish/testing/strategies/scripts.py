@@ -159,7 +159,7 @@ class _Move(NamedTuple):
 def _scripts(
     draw: st.DrawFn,
     play: _Play,
-    pools: st.SearchStrategy[list[Row]],
+    pools: st.SearchStrategy[list[dict[str, Any]]],
     silent: st.SearchStrategy[int | None],
     several: st.SearchStrategy[list[_Move]],
 ) -> TestStream:
