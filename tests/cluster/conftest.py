@@ -51,7 +51,9 @@ def cluster(request):
 
 @pytest.fixture
 def drivers(cluster, archive, tmp_path):
-    return Drivers(cluster, archive, tmp_path, rows_of_files(files=4))
+    drivers = Drivers(cluster, archive, tmp_path, rows_of_files(files=4))
+    yield drivers
+    drivers.stop()
 
 
 @pytest.fixture(scope="session")

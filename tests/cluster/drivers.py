@@ -22,7 +22,7 @@ class Drivers:
 
     def __init__(self, cluster, archive, folder, files):
         self.cluster, self.archive, self.folder = cluster, str(archive), folder
-        self.files = files
+        self.files, self.started = files, []
         self.log, self.database = folder / "log", folder / "sessions.db"
         write_files(folder / "rows", files)
         shutil.copy(JOB, folder)
@@ -53,7 +53,14 @@ class Drivers:
         if submit:
             for name, value in told["settings"].items():
                 program += ["--conf", f"{name}={value}"]
-        return self.cluster.start(host, [*program, job, json.dumps(told)], self.log, **dict(environment))
+        process = self.cluster.start(host, [*program, job, json.dumps(told)], self.log, **dict(environment))
+        self.started.append(process)
+        return process
+
+    def stop(self):
+        """Kill the drivers that a failed test has left."""
+        for process in self.started:
+            kill(process)
 
     def unpack(self, environment):
         """Where spark-submit runs in client mode, the driver's Python is found by the same path as the executors'."""
@@ -95,7 +102,8 @@ class Drivers:
 
     def wait(self, process, batches):
         """Wait until this many batches have begun, or more."""
-        self.wait_for(process, self.folder / "checkpoints" / "sessions" / "offsets" / str(batches - 1))
+        for number in range(batches):
+            self.wait_for(process, self.folder / "checkpoints" / "sessions" / "offsets" / str(number))
 
     def wait_for(self, process, file):
         """Wait for a file of a driver."""

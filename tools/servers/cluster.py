@@ -62,7 +62,7 @@ class Cluster:
 
     def start_worker(self, host: str, *, wait: bool = True) -> None:
         """Start a worker of two cores on a host."""
-        self._log(host).unlink(missing_ok=True)
+        self.log(host).unlink(missing_ok=True)
         sizes = ["--cores", "2", "--memory", "4g", "--work-dir", str(self.folder / host)]
         ports = ["--webui-port", str(UI_PORT + 1 + WORKERS.index(host))]
         self.workers[host] = self._launch(host, "org.apache.spark.deploy.worker.Worker", *sizes, *ports, self.url)
@@ -104,13 +104,14 @@ class Cluster:
 
     def _launch(self, host: str, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [str(self.home / "bin" / "spark-class"), program, "--host", self.network.addresses[host], *arguments]
-        return self.start(host, command, self._log(host))
+        return self.start(host, command, self.log(host))
 
-    def _log(self, host: str) -> Path:
+    def log(self, host: str) -> Path:
+        """The log of the master or a worker."""
         return self.folder / f"{host}.log"
 
     def _wait(self, host: str, process: subprocess.Popen[bytes], words: str) -> None:
-        await_words(words, host, process, self._log(host))
+        await_words(words, host, process, self.log(host))
 
     def executors(self, host: str) -> list[int]:
         """The processes of a worker's executors."""
