@@ -41,6 +41,13 @@ def store():
     return started(S3)
 
 
+@pytest.fixture(autouse=True)
+def python(warm_python, monkeypatch):
+    """Spark waits ten seconds for a worker of a stream's driver, whatever else the machine does."""
+    if warm_python:
+        monkeypatch.setenv("PYSPARK_PYTHON", warm_python)
+
+
 @pytest.fixture
 def told(store, tmp_path):
     """Gives the description of a query for an endpoint."""
