@@ -38,6 +38,7 @@ class S3(Server):
         settings = {
             "s3proxy.endpoint": self.endpoint,
             "s3proxy.authorization": "none",
+            "s3proxy.ignore-unknown-headers": "true",  # of checksums, with which Hadoop deletes several objects
             "jclouds.provider": "transient",
             "jclouds.identity": "any",
             "jclouds.credential": "any",
