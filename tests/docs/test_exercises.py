@@ -1,6 +1,7 @@
 """Solutions of docs/exercises.md. What the page says must be printed is what they print; a common mistake prints something else."""
 
 import re
+from collections import Counter
 
 import attrs
 import pytest
@@ -25,7 +26,7 @@ def exercise(root):
 
     def read(number):
         begin, *sections = (root / "docs" / "exercises.md").read_text().split("\n## ")
-        assert [section[:2] for section in sections] == ["1.", "2.", "3.", "4.", "5.", "Fo"]
+        assert [section[:2] for section in sections] == ["1.", "2.", "3.", "4.", "5.", "6.", "Fo"]
         given: dict = {}
         for text in (begin, sections[number - 1]):
             (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -129,6 +130,20 @@ def test_5_a_test_that_looks_for_its_own_examples(exercise, printed):
     assert not wrong([(9, 1), (0, 1)], 8)
 
 
+@pytest.mark.dear
+def test_6_a_wrong_option(exercise, printed):
+    six = exercise(6)
+
+    def expected(rows):
+        by_hand = Counter()
+        for row in rows:
+            by_hand[row["minute"] // 60 * 60] += row["points"]
+        return [{"start": start, "points": points} for start, points in by_hand.items()]
+
+    assert printed(six, expected) == six.must_print
+    assert printed(six, lambda rows: expected(rows)[:1]) != six.must_print
+
+
 def test_the_block_for_teachers_grades(exercise, capsys):
-    given = exercise(6)
+    given = exercise(7)
     assert capsys.readouterr().out == given.must_print

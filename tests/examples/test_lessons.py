@@ -21,6 +21,8 @@ IN_PROCESS = [
     "08_two_streams",
 ]
 ON_SPARK = ["09_on_spark", "10_restart"]
+OF_LAWS = "11_laws"
+DRAWN = pytest.param(OF_LAWS, marks=pytest.mark.dear)
 BEGINS = datetime(2024, 5, 1, 12, tzinfo=UTC)
 """The game does; so before the first play the watermark is the delay before it."""
 
@@ -60,7 +62,7 @@ def check(lesson, page, capsys, name):
     return held
 
 
-@pytest.mark.parametrize("name", IN_PROCESS)
+@pytest.mark.parametrize("name", [*IN_PROCESS, DRAWN])
 def test_lesson_prints_the_page_and_refutes_the_misconception(lesson, page, capsys, monkeypatch, name):
     for package in ("pyspark", "matplotlib"):  # it needs neither
         monkeypatch.setitem(sys.modules, package, None)
@@ -81,7 +83,7 @@ def test_lesson_of_restarts_prints_the_page(lesson, page, capsys, spark):
     check(lesson, page, capsys, "10_restart")
 
 
-@pytest.mark.parametrize("name", IN_PROCESS)
+@pytest.mark.parametrize("name", [*IN_PROCESS, DRAWN])
 def test_the_change_that_the_page_proposes_changes_the_answer(lesson, page, capsys, tmp_path, name):
     _, old, new = page[name]
     program = lesson(name).read_text()
@@ -102,7 +104,7 @@ def test_lesson_draws_its_picture(lesson, capsys, tmp_path, name):
 
 def test_every_lesson_is_run_and_listed(root, page):
     names = [path.stem for path in sorted((root / "examples" / "lessons").glob("*.py"))]
-    assert names == [*IN_PROCESS, *ON_SPARK] == list(page)
+    assert names == [*IN_PROCESS, *ON_SPARK, OF_LAWS] == list(page)
     text = (root / "docs" / "lessons.md").read_text()
     for number, name in enumerate(names, 1):
         assert f"| [{number}](#{name.replace('_', '-')}) |" in text
