@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -42,12 +44,17 @@ def _adder(accumulation: Accumulation) -> Adder | None:
         case Sum():
             return Adder(accumulation, lambda parts: _present(sum, parts))
         case Min():
-            return Adder(accumulation, lambda parts: _present(min, parts))
+            return Adder(accumulation, lambda parts: _present(partial(min, key=_order), parts))
         case Max():
-            return Adder(accumulation, lambda parts: _present(max, parts))
+            return Adder(accumulation, lambda parts: _present(partial(max, key=_order), parts))
     if is_own(accumulation) and accumulation.preaggregates:
         return Adder(_Stored(accumulation), lambda parts: _merged(accumulation, parts))
     return None
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    """Spark's order: NaN is the greatest."""
+    return isinstance(value, float) and math.isnan(value), value
 
 
 def _present(add: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:

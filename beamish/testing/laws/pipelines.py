@@ -263,15 +263,20 @@ def panes_are_numbered(pipeline: Runnable, script: TestStream) -> bool:
     order = [PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE]
     for panes in windows.values():
         timings = sorted((pane.timing for pane in panes), key=order.index)
-        seen_on_time, expected = False, []
+        seen_on_time, early, expected = False, timings.count(PaneTiming.EARLY), []
         for number, timing in enumerate(timings):
             again = timing is PaneTiming.ON_TIME and seen_on_time
             seen_on_time |= timing is PaneTiming.ON_TIME
             last = panes[number].is_last and number == len(panes) - 1
-            expected.append(f"{PaneTiming.LATE if again else timing} {number}{' last' * last}")
-        given = [f"{pane.timing} {pane.index}{' last' * pane.is_last}" for pane in panes]
+            on_time = max(number - early, -1)
+            expected.append(_number(PaneTiming.LATE if again else timing, number, on_time, number == 0, last))
+        given = [_number(pane.timing, pane.index, pane.on_time_index, pane.is_first, pane.is_last) for pane in panes]
         _require_lines(panes_are_numbered, expected, given)
     return bool(windows)
+
+
+def _number(timing: PaneTiming, index: int, on_time_index: int, is_first: bool, is_last: bool) -> str:
+    return f"{timing} {index}, on-time index {on_time_index}{' first' * is_first}{' last' * is_last}"
 
 
 def no_row_is_lost(pipeline: Runnable, script: TestStream) -> bool:
@@ -313,11 +318,12 @@ def _assigned(pipeline: Runnable, script: TestStream) -> Counter[str]:
 
 def _counted(key: Mapping[str, Any], window: Any) -> str:
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in key.items()}
+    plain = {name: value + 0.0 if isinstance(value, float) else value for name, value in plain.items()}  # -0.0 is 0.0
     return words((plain, window), {}).rstrip(": ") or "all rows"
 
 
 def discarding_panes_add_up(pipeline: Runnable, script: TestStream, tolerance: float = TOLERANCE) -> bool:
-    """The discarding panes of a window, added up, are its live pane."""
+    """The discarding panes of a window up to a pane, added up, are the accumulating pane."""
     script = ended(pipeline, script)
     if may_begin_again(pipeline, script):
         return False
@@ -327,10 +333,13 @@ def discarding_panes_add_up(pipeline: Runnable, script: TestStream, tolerance: f
         for name, of in adders_of(pipeline).items()
         if made.flow.stage.core.declared("accumulations")[name] == of.made
     }
-    parts = [pane for pane in outcome(made, script).output if pane.kind is PaneKind.PANE]
+    parts: dict[str, list[Pane]] = {}
+    for part in outcome(made, script).output:
+        if part.kind is PaneKind.PANE:
+            parts.setdefault(_by_key(part), []).append(part)
     expected, given = [], []
-    for pane in outcome(with_final_panes(pipeline), script, restarts=True).live:
-        own = [part.values for part in parts if _is_within(part, pane)]
+    for pane, number in _accumulating(outcome(with_final_panes(pipeline), script, restarts=True), pipeline):
+        own = [part.values for part in parts.get(_by_key(pane), [])[:number] if _is_within(part, pane)]
         expected.append(attrs.evolve(pane, values={name: pane.values[name] for name in adders}))
         values = {name: of.add([part[name] for part in own]) for name, of in adders.items()}
         given.append(attrs.evolve(pane, values=values))
@@ -338,10 +347,21 @@ def discarding_panes_add_up(pipeline: Runnable, script: TestStream, tolerance: f
     return bool(expected)
 
 
+def _accumulating(given: Outcome, pipeline: Runnable) -> Iterator[tuple[Pane, int | None]]:
+    """The panes, each with its number among those of its key; of a suppress, which emits fewer, the live ones."""
+    if pipeline.flow.stage.core is not pipeline.flow.stage:
+        yield from ((pane, None) for pane in given.live)
+        return
+    numbers: Counter[str] = Counter()
+    for pane in given.output:
+        if pane.kind is PaneKind.PANE:
+            numbers[_by_key(pane)] += 1
+            yield pane, numbers[_by_key(pane)]
+
+
 def _is_within(part: Pane, pane: Pane) -> bool:
-    if part.key != pane.key or part.window is None or pane.window is None:
-        return part.key == pane.key and part.window == pane.window
-    if None in pane.window:
+    """Whether the window of a part is in that of a pane of the same key."""
+    if part.window is None or pane.window is None or None in pane.window:
         return part.window == pane.window
     return bool(pane.window[0] <= part.window[0] and part.window[1] <= pane.window[1])  # type: ignore[operator]
 
