@@ -41,6 +41,7 @@ class Peer:
         groups: the facts by which undecided differences are grouped.
         kinds: of a case: by what cases are counted.
         smaller: of a case: simpler ones.
+        command: its program, if it is not ``Peer.java``.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Peer:
     groups: Sequence[str]
     kinds: Callable[[Case], Iterable[str]]
     smaller: Callable[[Case], Iterator[Case]]
+    command: Callable[[], list[str | Path]] | None = None
 
 
 class PeerError(Exception):
@@ -71,11 +73,7 @@ class Program:
     @contextmanager
     def start(cls, peer: Peer) -> Iterator[Program]:
         """Start the program that ``make test-peers`` has built; it ends with the block."""
-        built = BUILT / peer.name
-        if not (built / "classes" / "Peer.class").exists():
-            raise PeerError(f"{built} is empty: build it with make test-peers PEERS={peer.name}")
-        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
-        command: list[str | Path] = [java, "-cp", f"{built}/lib/*:{built}/classes", "Peer"]
+        command = _java(peer.name) if peer.command is None else peer.command()
         program = cls(peer, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         try:
             yield program
@@ -95,6 +93,13 @@ class Program:
                 raise PeerError(f"the program of {self.peer.name} ended with {self.process.wait()}")
             answer = json.loads(line)
             yield [failed(answer)] if "failed" in answer else self.peer.there(case, answer)
+
+
+def _java(name: str) -> list[str | Path]:
+    built = BUILT / name
+    if not (built / "classes" / "Peer.class").exists():
+        raise PeerError(f"{built} is empty: build it with make test-peers PEERS={name}")
+    return [Path(os.environ["JAVA_HOME"]) / "bin" / "java", "-cp", f"{built}/lib/*:{built}/classes", "Peer"]
 
 
 def failed(answer: Mapping[str, Any]) -> Row:

@@ -1,0 +1,277 @@
+"""Apache Beam Python on its in-process DirectRunner: windows, triggers, panes of pipelines that ``bm.beam`` makes.
+
+A case has a WindowInto as Beam's SDK describes it to runners. The program makes the WindowInto by Beam's own code, runs it, and
+describes it by ``beamish.beam``, which must give the same; here ``beamish.beam`` makes the pipeline from the description.
+
+Normalised, since the SDK or its runner is free to do it or does not say it:
+
+- A step has one part: a bundle, a watermark or a clock.
+- Rows of a pane are compared as a set; windows and keys of a step in any order.
+- Whether a pane is the last one is not compared: there it says that the trigger is finished.
+- Dropped rows are not compared: there they are not counted.
+- A trigger that may lose rows is refused by both; then its panes are compared all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Collect
+from beamish.beam import pipeline_of
+from beamish.errors import BeamishError
+from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.pane import Pane, PaneKind
+from beamish.script import Event, as_step
+from beamish.testing import TestStream
+from peers.beam.peer import script_of
+from peers.cases import without_parts
+from peers.peer import BUILT, Case, Peer, PeerError, Row
+from tests.strategies.scripts import scripts
+
+SECOND = 1_000_000
+
+
+def _urn(name: str, **fields: int) -> dict[str, Any]:
+    return {"urn": f"beam:window_fn:{name}:v1", **fields}
+
+
+@st.composite
+def _intervals(draw: st.DrawFn) -> dict[str, Any]:
+    size, period = draw(st.integers(1, 12)), draw(st.integers(1, 6))
+    if draw(st.booleans()):
+        return _urn("fixed_windows", size=size * SECOND, offset=draw(st.integers(0, size - 1)) * SECOND)
+    offset = draw(st.integers(0, period - 1))
+    return _urn("sliding_windows", size=size * SECOND, offset=offset * SECOND, period=period * SECOND)
+
+
+_windows = st.one_of(
+    _intervals(),
+    st.integers(1, 10).map(lambda gap: _urn("session_windows", gap_size=gap * SECOND)),
+    st.just(_urn("global_windows")),
+)
+
+
+def _delayed(seconds: int) -> dict[str, Any]:
+    delay = {"delay_millis": str(seconds * 1000)} if seconds else {}
+    return {"after_processing_time": {"timestamp_transforms": [{"delay": delay}]}}
+
+
+def _several(kind: str, trigger: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(trigger, min_size=2, max_size=3).map(lambda parts: {kind: {"subtriggers": parts}})
+
+
+_after_count = st.integers(1, 4).map(lambda n: {"element_count": {"element_count": n}})
+_at_end: dict[str, Any] = {"after_end_of_window": {}}
+_once = st.recursive(
+    st.one_of(
+        _after_count,
+        _after_count,
+        st.integers(0, 5).map(_delayed),
+        st.just(_at_end),
+        st.just({"never": {}}),
+    ),
+    lambda once: _several("after_any", once) | _several("after_all", once),
+    max_leaves=3,
+)
+
+
+@st.composite
+def _watermark_triggers(draw: st.DrawFn) -> dict[str, Any]:
+    parts = {"early_firings": draw(st.none() | _once), "late_firings": draw(st.none() | _once)}
+    return {"after_end_of_window": {name: part for name, part in parts.items() if part is not None}}
+
+
+_triggers = st.recursive(
+    st.one_of(st.just({"default": {}}), st.just({"always": {}}), _once, _watermark_triggers(), _watermark_triggers()),
+    lambda any_: st.one_of(
+        any_.map(lambda part: {"repeat": {"subtrigger": part}}),
+        _several("after_each", any_),
+        st.tuples(any_, _once).map(lambda parts: {"or_finally": {"main": parts[0], "finally": parts[1]}}),
+    ),
+    max_leaves=3,
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A WindowInto, as Beam's SDK describes it, and a script."""
+    strategy = {
+        "window_fn": draw(_windows),
+        "trigger": draw(_triggers),
+        "accumulation_mode": draw(st.sampled_from(["DISCARDING", "ACCUMULATING"])),
+        "output_time": draw(st.sampled_from(["END_OF_WINDOW", "EARLIEST_IN_PANE", "LATEST_IN_PANE"])),
+        "closing_behavior": "EMIT_ALWAYS",
+        "on_time_behavior": "FIRE_ALWAYS",
+    }
+    lateness = draw(st.sampled_from([0, 0, 2, 5, 10, 1000]))
+    if lateness:
+        strategy["allowed_lateness"] = str(lateness * 1000)
+    script = draw(scripts(_pipeline({"windowing": strategy}), nulls=False))
+    return {"windowing": strategy, "script": list(_events(script))}
+
+
+def _events(script: TestStream) -> Iterator[dict[str, Any]]:
+    rows = 0
+    for event in script.events:
+        step = as_step(event)
+        if step.watermark_us == END_OF_TIME_US:
+            yield {"watermark": "infinity"}
+            return  # Beam's TestStream takes no row afterwards
+        if step.watermark_us is not None:
+            yield {"watermark": step.watermark_us}
+        if step.clock_us is not None:
+            yield {"clock": step.clock_us}
+        if step.rows:
+            yield {
+                "rows": [
+                    {"ts": round(row["ts"] * SECOND), "key": row["team"], "n": rows + i}
+                    for i, row in enumerate(step.rows)
+                ]
+            }
+            rows += len(step.rows)
+
+
+def _pipeline(case: Case, *, allow_data_loss: bool = True) -> bm.Pipeline:
+    return (
+        pipeline_of(case["windowing"], allow_data_loss=allow_data_loss)
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("key")
+        .accumulate(rows=Collect("n"))
+    )
+
+
+def here(case: Case) -> list[Row]:
+    """The answer of beamish."""
+    try:
+        _pipeline(case, allow_data_loss=False).flow.check()
+        refused = False
+    except BeamishError:
+        refused = True
+    traced: list[tuple[Event, list[Pane]]] = script_of(case).trace(_pipeline(case))
+    panes = [_row(step, pane) for step, (_, some) in enumerate(traced) for pane in some if pane.kind is PaneKind.PANE]
+    return _answer(case, {"refused": refused, "described": case["windowing"], "panes": panes})
+
+
+def _row(step: int, pane: Pane) -> dict[str, Any]:
+    assert pane.window is not None
+    return {
+        "step": step,
+        "key": pane.key["key"],
+        "start": _us(pane.window.start),
+        "end": _us(pane.window.end),
+        "timestamp": _us(pane.timestamp),
+        "timing": pane.timing.value,
+        "index": pane.index,
+        "on_time_index": pane.on_time_index,
+        "is_first": pane.is_first,
+        "rows": sorted(pane.values["rows"]),
+    }
+
+
+def _us(time: Any) -> int | None:
+    return instant_us("time", time) if isinstance(time, datetime) else None
+
+
+def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
+    """The answer of Beam."""
+    return _answer(case, answer)
+
+
+def _answer(case: Case, answer: Mapping[str, Any]) -> list[Row]:
+    merging = "session_windows" in case["windowing"]["window_fn"]["urn"]
+    return [
+        {"stream": ["refused"], "place": [], "refused": answer["refused"]},
+        {"stream": ["described"], "place": [], "described": answer["described"]},
+        *(_placed(row, merging=merging) for row in answer["panes"]),
+    ]
+
+
+def _placed(row: Mapping[str, Any], *, merging: bool) -> Row:
+    window = [row["end"] or 0, row["start"] or 0]
+    return {
+        **row,
+        "stream": [row["key"]] if merging else [row["key"], *window],
+        "place": [row["step"], *window, row["index"]],
+    }
+
+
+def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
+    """What a decision may refer to."""
+    text = json.dumps(case["windowing"]["trigger"])
+    timings = [one["timing"] for one in (here, there) if one and "timing" in one]
+    return {
+        "window": case["windowing"]["window_fn"]["urn"].split(":")[2],
+        "timing": " ".join(timings),
+        "mode": case["windowing"]["accumulation_mode"],
+        "combiner": case["windowing"]["output_time"],
+        "at_expiry": bool(here and "step" in here and _at_expiry(case, here)),
+        "processing_time": "after_processing_time" in text,
+        "composite": any(name in text for name in ("after_a", "after_each", "or_finally")),
+    }
+
+
+def _at_expiry(case: Case, row: Row) -> bool:
+    """Whether the step of a row ends its window."""
+    if row["end"] is None or "watermark" not in case["script"][row["step"]]:
+        return False
+    lateness = int(case["windowing"].get("allowed_lateness", 0)) * 1000
+    watermark = case["script"][row["step"]]["watermark"]
+    return watermark == "infinity" or watermark >= row["end"] + lateness
+
+
+def kinds(case: Case) -> Iterator[str]:
+    """By window function, outermost trigger and mode."""
+    strategy = case["windowing"]
+    yield strategy["window_fn"]["urn"].split(":")[2]
+    yield from strategy["trigger"]
+    yield strategy["accumulation_mode"]
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Fewer events and rows, then a part of the trigger, then defaults."""
+    yield from without_parts(case)
+    strategy = case["windowing"]
+    plain = {"allowed_lateness": "0", "accumulation_mode": "DISCARDING", "output_time": "END_OF_WINDOW"}
+    for name, value in plain.items():
+        if strategy.get(name, value) != value:
+            yield case | {"windowing": strategy | {name: value}}
+    for trigger in _simpler(strategy["trigger"]):
+        yield case | {"windowing": strategy | {"trigger": trigger}}
+
+
+def _simpler(trigger: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each part of a trigger, then itself with fewer or simpler parts."""
+    ((kind, fields),) = trigger.items()
+    parts = fields.get("subtriggers", []) if isinstance(fields, dict) else []
+    yield from parts
+    for at, part in enumerate(parts):
+        if len(parts) > 1:
+            yield {kind: {"subtriggers": parts[:at] + parts[at + 1 :]}}
+        for simpler in _simpler(part):
+            yield {kind: {"subtriggers": [*parts[:at], simpler, *parts[at + 1 :]]}}
+    for name in ("subtrigger", "early_firings", "late_firings", "main", "finally"):
+        if name in fields:
+            yield fields[name]
+            if name.endswith("firings"):
+                yield {kind: {one: part for one, part in fields.items() if one != name}}
+            for simpler in _simpler(fields[name]):
+                yield {kind: fields | {name: simpler}}
+
+
+def _command() -> list[str | Path]:
+    python = BUILT / "beam_python" / "bin" / "python"
+    if not python.exists():
+        raise PeerError(f"{python} does not exist: make it with make test-peers PEERS=beam_python")
+    return [python, "-m", "peers.beam_python.program"]
+
+
+PEER = Peer(
+    "beam_python", "2.77.0", cases(), lambda case: case, here, there, facts, ("window", "timing"), kinds, smaller, _command
+)
