@@ -8,7 +8,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it too, but a zip th
         f"beamish needs Python 3.11 or later, this is {sys.version.split()[0]}: run the driver and the workers (PYSPARK_PYTHON) with another"
     )
 
-from beamish import accumulations, errors, plot, sinks, testing, triggers
+from beamish import accumulations, beam, errors, plot, sinks, testing, triggers
 from beamish.checkpoint.comparison import Change
 from beamish.checkpoint.inspection import Inspection, inspect
 from beamish.checkpoint.questions import (
@@ -152,6 +152,7 @@ __all__ = [
     "Within",
     "accumulations",
     "as_of_join",
+    "beam",
     "changelog",
     "check_upgrade",
     "dropped",

@@ -6,7 +6,7 @@ apache_beam (the extra ``beam``) is imported only when one is read. What is read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from beamish.durations import Duration
@@ -98,7 +98,9 @@ def described(into: Any) -> dict[str, Any]:
 
     transform = getattr(into, "transform", into)  # of one with a label
     if not isinstance(transform, WindowInto):
-        raise OptionError(f"beam.pipeline(into)={into!r}: must be a beam.WindowInto, such as beam.WindowInto(FixedWindows(60))")
+        raise OptionError(
+            f"beam.pipeline(into)={into!r}: must be a beam.WindowInto, such as beam.WindowInto(FixedWindows(60))"
+        )
     windowing: Windowing = transform.windowing
     if type(windowing.windowfn) not in (FixedWindows, GlobalWindows, Sessions, SlidingWindows):
         raise OptionError(
@@ -148,7 +150,9 @@ def pipeline_of(strategy: Mapping[str, Any], *, allow_data_loss: bool = False) -
 
 def _counterpart(known: Mapping[str, Any], strategy: Mapping[str, Any], field: str) -> Any:
     if strategy[field] not in known:
-        raise OptionError(f"beam.pipeline(...): {field} {strategy[field]} has no counterpart; known are {', '.join(known)}")
+        raise OptionError(
+            f"beam.pipeline(...): {field} {strategy[field]} has no counterpart; known are {', '.join(known)}"
+        )
     return known[strategy[field]]
 
 

@@ -5,7 +5,7 @@ describes it by ``beamish.beam``, which must give the same; here ``beamish.beam`
 
 Normalised, since the SDK or its runner is free to do it or does not say it:
 
-- A step has one part: a bundle, a watermark or a clock.
+- Event times are whole milliseconds; a step has one part: a bundle, or a watermark or clock that advances.
 - Rows of a pane are compared as a set; windows and keys of a step in any order.
 - Whether a pane is the last one is not compared: there it says that the trigger is finished.
 - Dropped rows are not compared: there they are not counted.
@@ -36,6 +36,7 @@ from peers.peer import BUILT, Case, Peer, PeerError, Row
 from tests.strategies.scripts import scripts
 
 SECOND = 1_000_000
+MILLISECOND = 1_000
 
 
 def _urn(name: str, **fields: int) -> dict[str, Any]:
@@ -118,24 +119,25 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def _events(script: TestStream) -> Iterator[dict[str, Any]]:
-    rows = 0
+    rows, clock, watermark = 0, 0, -END_OF_TIME_US
     for event in script.events:
         step = as_step(event)
         if step.watermark_us == END_OF_TIME_US:
             yield {"watermark": "infinity"}
             return  # Beam's TestStream takes no row afterwards
-        if step.watermark_us is not None:
-            yield {"watermark": step.watermark_us}
-        if step.clock_us is not None:
-            yield {"clock": step.clock_us}
+        if step.watermark_us is not None and step.watermark_us > watermark:
+            watermark = step.watermark_us
+            yield {"watermark": watermark}
+        if step.clock_us is not None and step.clock_us > clock:
+            clock = step.clock_us
+            yield {"clock": clock}
         if step.rows:
-            yield {
-                "rows": [
-                    {"ts": round(row["ts"] * SECOND), "key": row["team"], "n": rows + i}
-                    for i, row in enumerate(step.rows)
-                ]
-            }
+            yield {"rows": [_case_row(row, rows + i) for i, row in enumerate(step.rows)]}
             rows += len(step.rows)
+
+
+def _case_row(row: Mapping[str, Any], n: int) -> dict[str, Any]:
+    return {"ts": round(row["ts"] * SECOND) // MILLISECOND * MILLISECOND, "key": row["team"], "n": n}
 
 
 def _pipeline(case: Case, *, allow_data_loss: bool = True) -> bm.Pipeline:
@@ -149,14 +151,17 @@ def _pipeline(case: Case, *, allow_data_loss: bool = True) -> bm.Pipeline:
 
 def here(case: Case) -> list[Row]:
     """The answer of beamish."""
-    try:
-        _pipeline(case, allow_data_loss=False).flow.check()
-        refused = False
-    except BeamishError:
-        refused = True
     traced: list[tuple[Event, list[Pane]]] = script_of(case).trace(_pipeline(case))
     panes = [_row(step, pane) for step, (_, some) in enumerate(traced) for pane in some if pane.kind is PaneKind.PANE]
-    return _answer(case, {"refused": refused, "described": case["windowing"], "panes": panes})
+    return _answer(case, {"refused": _refused(case), "described": case["windowing"], "panes": panes})
+
+
+def _refused(case: Case) -> bool:
+    try:
+        _pipeline(case, allow_data_loss=False).flow.check()
+    except BeamishError:
+        return True
+    return False
 
 
 def _row(step: int, pane: Pane) -> dict[str, Any]:
@@ -205,25 +210,36 @@ def _placed(row: Mapping[str, Any], *, merging: bool) -> Row:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """What a decision may refer to."""
     text = json.dumps(case["windowing"]["trigger"])
-    timings = [one["timing"] for one in (here, there) if one and "timing" in one]
+    window = case["windowing"]["window_fn"]
+    row = here or there or {}
+    shown = [one for one in (here, there) if one and "timing" in one]
     return {
-        "window": case["windowing"]["window_fn"]["urn"].split(":")[2],
-        "timing": " ".join(timings),
-        "mode": case["windowing"]["accumulation_mode"],
+        "window": window["urn"].split(":")[2],
+        "timing": " ".join(one["timing"] for one in shown),
         "combiner": case["windowing"]["output_time"],
-        "at_expiry": bool(here and "step" in here and _at_expiry(case, here)),
+        "pane": bool(shown),
+        "refused": [one["refused"] for one in (here, there) if one and "refused" in one],
+        "finishes": _refused(case),
+        "sampled": window.get("period", 0) > window.get("size", 0),
         "processing_time": "after_processing_time" in text,
-        "composite": any(name in text for name in ("after_a", "after_each", "or_finally")),
+        "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
+        "ends": text.count("after_end_of_window") > 1,
+        **(_moment(case, row) if shown else {"at_expiry": False, "last_moment": False, "clock_past_end": False}),
     }
 
 
-def _at_expiry(case: Case, row: Row) -> bool:
-    """Whether the step of a row ends its window."""
-    if row["end"] is None or "watermark" not in case["script"][row["step"]]:
-        return False
-    lateness = int(case["windowing"].get("allowed_lateness", 0)) * 1000
-    watermark = case["script"][row["step"]]["watermark"]
-    return watermark == "infinity" or watermark >= row["end"] + lateness
+def _moment(case: Case, row: Row) -> dict[str, bool]:
+    """The watermark and the clock when a pane was emitted, beside its window."""
+    before = case["script"][: row["step"] + 1]
+    given = [event["watermark"] for event in before if "watermark" in event]
+    watermark = END_OF_TIME_US if "infinity" in given else max(given, default=-END_OF_TIME_US)
+    end = END_OF_TIME_US if row["end"] is None else row["end"]
+    expiry = min(end + int(case["windowing"].get("allowed_lateness", 0)) * MILLISECOND, END_OF_TIME_US)
+    return {
+        "at_expiry": "watermark" in before[-1] and watermark >= expiry,
+        "last_moment": "rows" in before[-1] and watermark == expiry,
+        "clock_past_end": max((event.get("clock", 0) for event in before), default=0) >= end,
+    }
 
 
 def kinds(case: Case) -> Iterator[str]:
@@ -273,5 +289,15 @@ def _command() -> list[str | Path]:
 
 
 PEER = Peer(
-    "beam_python", "2.77.0", cases(), lambda case: case, here, there, facts, ("window", "timing"), kinds, smaller, _command
+    "beam_python",
+    "2.77.0",
+    cases(),
+    lambda case: case,
+    here,
+    there,
+    facts,
+    ("window", "timing"),
+    kinds,
+    smaller,
+    _command,
 )

@@ -119,24 +119,28 @@ def built(case: Mapping[str, Any], *options: str) -> Any:
     return pipeline
 
 
-def refused(case: Mapping[str, Any]) -> bool:
-    """Whether Beam refuses the trigger, which may lose rows."""
-    try:
-        built(case)
-    except ValueError:
-        return True
-    return False
-
-
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a case."""
     Record.panes = []
-    built(case, "--allow_unsafe_triggers").run().wait_until_finish()
+    try:
+        pipeline, refused = built(case), False
+    except ValueError:
+        pipeline, refused = built(case, "--allow_unsafe_triggers"), True
+    run(pipeline, len(case["script"]))
     return {
-        "refused": refused(case),
+        "refused": refused,
         "described": described(windowing(case["windowing"])),
         "panes": [pane for pane in Record.panes if 0 <= pane["step"] < len(case["script"])],
     }
+
+
+def run(pipeline: Any, steps: int) -> None:
+    """Run a pipeline; that the runner stalls after the script, since a trigger left a hold behind, is no matter."""
+    try:
+        pipeline.run().wait_until_finish()
+    except TypeError:  # it raises a tuple with the exception
+        if Record.step < steps:
+            raise
 
 
 def main() -> None:
@@ -146,7 +150,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answered = answer(json.loads(line))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an answer too
             answered = {"failed": f"{type(error).__name__}: {error}"}
         print(json.dumps(answered), flush=True)
 
