@@ -9,7 +9,7 @@
 # make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
 #                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
 # make test-s3    a query with its checkpoint on an object store: killed, inspected, migrated, and the store failing and slow
-# make test-peers  drawn cases on other implementations, PEERS=beam, CASES=2000 of each, SEED=... again: the same output, or a decided difference?
+# make test-peers  drawn cases on other implementations, PEERS="beam beam_python", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
@@ -165,6 +165,12 @@ build/peers/%/built: peers/%/pom.xml peers/%/Peer.java
 	@rm -rf $(@D)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/lib
 	"$$(sh tools/find_java.sh)/bin/javac" --release 17 -proc:none -d $(@D)/classes -cp "$(@D)/lib/*" $(word 2,$^)
+	@touch $@
+
+# Beam Python has an environment of its own: it takes earlier versions of protobuf and pyarrow.
+build/peers/beam_python/built: peers/beam_python/requirements.txt pyproject.toml | machine
+	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $< --editable ".[beam]"
 	@touch $@
 
 test-peers: $(VENV)/installed-dev $(PEERS:%=build/peers/%/built)
