@@ -107,9 +107,16 @@ def test_triggers_have_their_counterparts(described, trigger):
 @pytest.mark.parametrize(
     ("strategy", "words"),
     [
-        ({"trigger": {"after_any": {"subtriggers": [count(1), {"always": {}}]}}}, r"Always\(\) in AfterAny.*Repeatedly"),
         (
-            {"trigger": {"after_all": {"subtriggers": [{"after_end_of_window": {"early_firings": count(1)}}, count(2)]}}},
+            {"trigger": {"after_any": {"subtriggers": [count(1), {"always": {}}]}}},
+            r"Always\(\) in AfterAny.*Repeatedly",
+        ),
+        (
+            {
+                "trigger": {
+                    "after_all": {"subtriggers": [{"after_end_of_window": {"early_firings": count(1)}}, count(2)]}
+                }
+            },
             r"AfterWatermark\(.*in AfterAll.*Repeatedly",
         ),
         (
