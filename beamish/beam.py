@@ -58,7 +58,7 @@ def __dir__() -> list[str]:
 def pipeline(into: WindowInto, *, allow_data_loss: bool = False) -> Pipeline:
     """A pipeline with the windows, trigger, mode, lateness and timestamps of a ``beam.WindowInto``.
 
-    Go on with ``event_time``, ``key_by`` and ``accumulate``; any other call replaces a setting of Beam's.
+    Add ``event_time``, ``key_by`` and ``accumulate``; any other call replaces a setting of Beam's.
 
     All of Beam's defaults are set: without a trigger, ``Default()`` and discarding. Beam's Python SDK has no argument for the on-time
     and closing behavior and describes both as *always*, so a window's last pane is emitted even if it is empty; Java's default is
@@ -213,7 +213,7 @@ def _part(fields: Mapping[str, Any], name: str) -> Trigger | None:
 
 
 def _once(composite: str, described: Mapping[str, Any]) -> Trigger:
-    """A part that finishes whenever it fires: in Beam's Python SDK a composite of others goes on, here it does not."""
+    """A part that finishes whenever it fires: with others a composite never finishes in Beam's Python SDK, here it does."""
     part = _trigger(described)
     if not _finishes(part):
         raise OptionError(

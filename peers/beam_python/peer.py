@@ -223,7 +223,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "sampled": window.get("period", 0) > window.get("size", 0),
         "processing_time": "after_processing_time" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
-        "ends": text.count("after_end_of_window") > 1,
+        "ends": text.count("after_end_of_window") + text.count("default") > 1,
         **(_moment(case, row) if shown else {"at_expiry": False, "last_moment": False, "clock_past_end": False}),
     }
 
@@ -234,10 +234,13 @@ def _moment(case: Case, row: Row) -> dict[str, bool]:
     given = [event["watermark"] for event in before if "watermark" in event]
     watermark = END_OF_TIME_US if "infinity" in given else max(given, default=-END_OF_TIME_US)
     end = END_OF_TIME_US if row["end"] is None else row["end"]
-    expiry = min(end + int(case["windowing"].get("allowed_lateness", 0)) * MILLISECOND, END_OF_TIME_US)
+    lateness = int(case["windowing"].get("allowed_lateness", 0)) * MILLISECOND
+    expiry = min(end + lateness, END_OF_TIME_US)
+    gap = case["windowing"]["window_fn"].get("gap_size")
+    ends = [end] if gap is None else [one["ts"] + gap for one in before[-1].get("rows", [])]
     return {
         "at_expiry": "watermark" in before[-1] and watermark >= expiry,
-        "last_moment": "rows" in before[-1] and watermark == expiry,
+        "last_moment": "rows" in before[-1] and watermark in [one + lateness for one in ends],
         "clock_past_end": max((event.get("clock", 0) for event in before), default=0) >= end,
     }
 
