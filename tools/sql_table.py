@@ -1,6 +1,6 @@
-"""Write the table of ksqlDB's clauses and functions into docs/sql.md: what bm.sql takes, under which name, and why not.
+"""Write the table of ksqlDB's clauses and functions into docs/sql.md: what bm.sql supports, under which name, and why not.
 
-Run: python tools/sql_table.py. Whether a clause is taken is tried; functions are those of beamish/statement/names.py.
+Run: python tools/sql_table.py. Each clause is tried; functions are those of beamish/statement/names.py.
 tests/statement/test_ksqldb.py compares the page with the code.
 """
 
@@ -77,7 +77,7 @@ EXPRESSIONS = {
 
 
 def outcome(statement: str) -> str:
-    """Whether a statement is taken, and where; or why not, without the fix that only fits this text."""
+    """Whether a statement is supported, and where; or why not, without the fix that only fits this text."""
     try:
         query = bm.sql(
             statement.format("") if "{}" in statement else statement,
@@ -88,12 +88,12 @@ def outcome(statement: str) -> str:
     except bm.SqlError as error:
         said = str(error).partition("\n")[0].partition(": ")[2].partition("; the clauses are")[0]
         said = re.sub(r"^([A-Z.*=> ]+|\$.*?|there is no GROUP BY|\w+ is a table): | \(docs/[^)]*\)", "", said)
-        return "not: " + said.partition("; write ")[0]
+        return "refused: " + said.partition("; write ")[0]
     try:
         query.run(SCRIPT)
     except bm.BeamishError as error:  # of the one row, mostly
-        return "taken, on Spark only" if "only Spark computes this" in str(error) else "taken"
-    return "taken"
+        return "supported, on Spark only" if "only Spark computes this" in str(error) else "supported"
+    return "supported"
 
 
 def clauses() -> Iterator[tuple[str, str]]:
@@ -110,15 +110,15 @@ def clauses() -> Iterator[tuple[str, str]]:
 def functions() -> Iterator[tuple[str, str]]:
     """The rows of functions."""
     same = [name for name, spark in KSQLDB.items() if not spark]
-    yield listed(name for name in same if name in NAMES), "[aggregates](#aggregates), taken"
-    yield listed(name for name in same if name in IN_PROCESS), "taken, in [scripts](#in-process) too"
-    yield listed(name for name in same if name not in NAMES and name not in IN_PROCESS), "taken, on Spark only"
+    yield listed(name for name in same if name in NAMES), "[aggregates](#aggregates), supported"
+    yield listed(name for name in same if name in IN_PROCESS), "supported, in [scripts](#in-process) too"
+    yield listed(name for name in same if name not in NAMES and name not in IN_PROCESS), "supported, on Spark only"
     others: dict[tuple[bool, str], list[str]] = {}
     for name, spark in KSQLDB.items():
         if spark:
             others.setdefault((is_known(name), spark), []).append(name)
     for (differs, spark), names in sorted(others.items(), key=lambda one: (one[0][0], one[1])):
-        said = "not: neither Spark nor bm.sql has it" if spark == "-" else f"write {_code(spark)}"
+        said = "refused: neither Spark nor bm.sql has it" if spark == "-" else f"write {_code(spark)}"
         yield listed(names), said + (": Spark's has other arguments or results" if differs else "")
 
 

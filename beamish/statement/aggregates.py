@@ -252,7 +252,7 @@ def _only(a: _Arguments) -> Aggregate:
 
 
 def _histogram(a: _Arguments) -> Accumulation:
-    """A map of texts to their counts."""
+    """A map of strings to their counts."""
     texts = a.columns.computed(
         "HISTOGRAM",
         a.call.args,

@@ -17,5 +17,5 @@ def test_every_function_is_in_one_row():
 
 def test_refused_clauses_have_reasons_of_their_own():
     rows = dict(sql_table.clauses())
-    assert len(rows) == len(set(rows.values())) + 1, "two rows of what is taken: clauses and expressions"
+    assert len(rows) == len(set(rows.values())) + 1, "two rows of what is supported: clauses and expressions"
     assert not [row for row, said in rows.items() if "expected ',' or ')'" in said]

@@ -18,7 +18,7 @@ _WHOLE = 2**31 - 1
 def _texts(name: str, columns: Sequence[pa.Array]) -> list[pa.Array]:
     for column in columns:
         if not pa.types.is_string(column.type) and not pa.types.is_null(column.type):
-            raise RefusedError(f"{name} of {column.type}: in a script of texts only; CAST it to STRING")
+            raise RefusedError(f"{name} of {column.type}: in a script of strings only; CAST it to STRING")
     return [column.cast(pa.string()) for column in columns]
 
 
