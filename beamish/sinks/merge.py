@@ -30,7 +30,8 @@ def merge(
 
     Args:
         table: the SQL name of the table: ``hourly``, ``catalog.stats.hourly``, ``delta.`/folder/hourly```.
-        keep_deleted: keep deleted rows, marked by a column ``_deleted``; then any batch may be replayed, otherwise only the last one.
+        keep_deleted: keep deleted rows, marked by a column ``_deleted``. Delta and Iceberg refuse a batch older than the
+            last. In other formats such a batch restores deleted rows that were not kept.
         create: create the table if it does not exist, in this format: ``"delta"`` or ``"iceberg"``. None: it exists.
         fields, keys: as for ``bm.sinks.sql``.
 

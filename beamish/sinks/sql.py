@@ -94,7 +94,7 @@ def sql(
             driver (under Spark Connect: from the server). PostgreSQL and DuckDB need the extras
             ``postgresql`` and ``duckdb``, SQLite none.
         table: its name, with an optional schema: ``"stats.hourly"``.
-        keep_deleted: keep deleted rows, marked by a column ``_deleted``; then any batch may be replayed, otherwise only the last one.
+        keep_deleted: keep deleted rows, marked by a column ``_deleted``.
         create: create the table if it does not exist.
         fields: fields of the pane to store: ``timing``, ``index``, ``on_time_index``, ``is_first``, ``is_last``,
             ``sequence``, ``watermark`` (as ``pane_timing`` and so on) and ``timestamp``.

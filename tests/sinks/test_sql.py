@@ -141,8 +141,9 @@ def test_a_table_of_another_query_is_refused(uri, ask):
     put(bm.sinks.sql(uri, "others"), change("red", 0, 2, 2), query="another")  # a table of its own
 
 
-def test_a_batch_before_the_last_is_refused(uri):
-    sink = bm.sinks.sql(uri, "totals")
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_a_batch_before_the_last_is_refused(uri, keep_deleted):
+    sink = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted)
     put(sink, change("red", 0, 1, 1), query="")
     put(sink, change("red", 0, 1, 1), batch=5, query="")
     with pytest.raises(SinkError, match="batch 0 comes after batch 5: two queries write it, or the checkpoint"):
