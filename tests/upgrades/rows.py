@@ -290,13 +290,13 @@ def _options() -> Iterator[Row]:
     yield carried(part, "`with_columns` added: from the next pane on; a later stage has panes of both", half, *halves)
     yield carried(part, "other `with_columns`: from the next pane on", half, *halves, then=double)
     yield carried(part, "`with_columns` removed: from the next pane on", PLAIN, *USUAL, then=double)
-    for name, now in (
-        ("having", RETRACTING.having(pc.field("n") > 1)),
-        ("with_columns", RETRACTING.with_columns(double=pc.field("s") * 2)),
+    for name, must, now in (
+        ("having", "meet the condition", RETRACTING.having(pc.field("n") > 1)),
+        ("with_columns", "repeat the columns", RETRACTING.with_columns(double=pc.field("s") * 2)),
     ):
         yield refused(
             part,
-            f"`{name}`, where panes are retracted: a retraction must meet the condition of its pane",
+            f"`{name}`, where panes are retracted: a retraction must {must} of its pane",
             now,
             conditions,
             name,

@@ -9,7 +9,7 @@ from tests.upgrades.rows import ROWS, Row
 _HEAD = "| what changes between two runs | |\n|---|---|"
 _ON_SPARK = (
     "| `spark.sql.shuffle.partitions`, with `shards=` set | continues; Spark keeps the number of the first run |",
-    "| trigger and sink of the query (`writeStream`) | continues; Spark does not read the folder of a file sink that starts later, others do |",
+    "| trigger and sink of the query (`writeStream`) | continues; Spark cannot read the folder of a file sink added later, other readers can |",
 )
 OF_SPARK = "test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others"
 """The test of these lines, in tests/spark/test_upgrades.py."""
