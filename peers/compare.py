@@ -31,6 +31,8 @@ RECORDED = Path(__file__).parents[1] / "tests" / "peers" / "recorded"
 """Cases with the answers of each peer."""
 PER_SEED = 500
 """Cases drawn from a seed, and run by one process of the peer, which may slow down; the next ones have the next seed."""
+RECORDED_CASES = 150
+"""Cases recorded per peer: those of the decisions, then the first ones drawn."""
 SHOWN = 10
 """Groups of undecided differences that are shrunk and printed."""
 
@@ -187,7 +189,7 @@ class Report:
             if decision is None:
                 self.undecided[difference.group].append((case, difference))
         names = sorted({decision.name for decision in decided if decision is not None})
-        if self.recorded is not None:
+        if self.recorded is not None and len(self.recorded) < RECORDED_CASES:
             self.recorded.append({"case": case, "there": there, "decided": names})
         return found, names
 

@@ -293,6 +293,7 @@ def _command() -> list[str | Path]:
 
 PEER = Peer(
     "beam_python",
+    "Apache Beam Python",
     "2.77.0",
     cases(),
     lambda case: case,

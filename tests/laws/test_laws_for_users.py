@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
 
-of_batches = {"watermark": bounded_out_of_orderness, "with_dropped": st.booleans()}
+of_batches: dict[str, Any] = {"watermark": bounded_out_of_orderness, "with_dropped": st.booleans()}
 added_up = st.sampled_from(
     [Count(), Sum("score"), Min("name"), Max("cost"), Min("ratio"), Range("score"), Balance("score"), Distinct("name")]
 )
