@@ -317,7 +317,7 @@ def _reads(case: Case) -> list[Row]:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """What a decision may refer to.
 
-    ``expired``: of the rows that the difference is about one came when its window was expired. ``late``: one came behind the stream time.
+    ``expired``: of the rows that the difference is about one came when its window was expired, here or there. ``late``: one came behind the stream time.
     ``merged``: a session took another record before; ``merged_key``: one of this key. ``past``: a record of the key is older than the
     history. ``left_store``: the step that closes the window puts a window into the store that is its retention later.
     """
@@ -381,13 +381,16 @@ def _facts_of_pair(case: Case, row: Row) -> dict[str, Any]:
     left, before, after = mine[0]["ts"], case["before"], case["after"]
     end = left // (before + after) * (before + after) + before + 2 * after
     met = [
-        time
+        (record["ts"], time)
         for record, time in same
         if record["input"] == "right"
         and left - before <= record["ts"] <= left + after
         and row["right"] in (None, record["n"])
     ]
-    return {"expired": any(time >= end + case["grace"] for time in [mine[1], *met])}
+    here = any(time >= end + case["grace"] for _, time in [mine, *met])
+    there = left + after + case["grace"] < mine[1]
+    stored = all(ts + before + after + case["grace"] > time for ts, time in [(left, mine[1]), *met])
+    return {"expired": here or there or not stored}
 
 
 def kinds(case: Case) -> Iterator[str]:
