@@ -40,7 +40,7 @@ def draw(request):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Of the newest version."""
+    """A cluster of the newest version."""
     cluster = Cluster(python_of(VERSIONS[-1]), worker_timeout=TIMEOUT)
     yield cluster
     cluster.stop()

@@ -129,7 +129,7 @@ def test_a_moved_checkpoint_is_migrated(spark, files, run_query, tmp_path):
 
 @pytest.mark.parametrize("missing", ["state", "commits state"])
 def test_spark_does_not_start_from_a_part_of_a_migrated_checkpoint(spark, files, run_query, tmp_path, missing):
-    """What ``bm.migrate`` leaves where it is killed while it renames on an object store."""
+    """The files that ``bm.migrate`` leaves if it is killed while it renames on an object store."""
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6))
     run_query(PIPELINE, input_.stream(), shards=2)
     new = tmp_path / "new"

@@ -42,7 +42,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"))
     parser.add_argument(
-        "--kills", type=int, default=0, help="so many and no more; 0: as many as the budget has room for"
+        "--kills", type=int, default=0, help="at most this number; 0: as many as the budget has room for"
     )
     parser.add_argument("--together", type=int, default=4, help="queries in a process")
     parser.add_argument("--chunks", type=int, default=6, help="of rows: a batch takes one of them")

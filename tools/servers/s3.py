@@ -19,7 +19,7 @@ from tools.servers.server import Server, UnavailableError
 FOLDER = Path(__file__).parents[2] / "build" / "s3"
 VERSION = "3.0.0"
 SDK = "2.35.4"
-"""Of hadoop-aws 3.5.0, which depends on one jar of the whole SDK, of 600 MB; these modules are 20 MB."""
+"""The modules that hadoop-aws 3.5.0 needs, 20 MB, in place of the jar of the whole SDK, 600 MB."""
 MODULES = ("s3", "s3-transfer-manager", "sts")
 
 

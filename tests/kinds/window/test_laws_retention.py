@@ -28,7 +28,7 @@ meeting = st.builds(bm.Sessions, st.integers(2, 6))
 
 @st.composite
 def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
-    """A pipeline whose keys keep only so much."""
+    """A pipeline whose keys keep a limited number of windows."""
     pipeline = draw(pipelines(window=what.pop("window", ending), once=draw(st.integers(0, 3)) == 3, **what))
     pipeline = evolve(pipeline, retention=draw(budgets))
     pipeline.flow.check()
