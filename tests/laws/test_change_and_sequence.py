@@ -18,7 +18,6 @@ from beamish.script import as_step
 from tests.agreement import key_of
 from tests.kinds.suppress.strategy import suppressed
 from tests.kinds.versions import strategy as versions
-from tests.laws.test_ledger import windows_by_overlap
 from tests.lines import line
 from tests.seconds import S
 from tests.strategies import merges
@@ -67,32 +66,6 @@ def test_an_update_before_is_next_to_its_update_after(data):
                 )
                 if before:
                     assert (one.kind, after.kind, one.window) == (PaneKind.RETRACTION, PaneKind.PANE, after.window)
-
-
-@pytest.mark.of_law("law-change")
-@given(st.data())
-def test_folding_by_change_and_by_retractions_give_the_same_live_panes(data):
-    """By change a reader needs no images of before: an UPDATE_BEFORE is skipped, a DELETE needs the key and the window."""
-    windows = pipelines(mode=st.just(retracting), window=windows_by_overlap)
-    pipeline = data.draw(st.one_of(windows, suppressed(windows)))
-    script = data.draw(scripts(pipeline))
-    by_change, by_retraction = {}, {}
-    for pane in pipeline.run(script):
-        slot, row = (key_of(pane), pane.window), line(attrs.evolve(pane, kind=PaneKind.PANE))
-        match pane.change:
-            case PaneChange.INSERT:
-                assert slot not in by_change, f"{pipeline!r}\n{script!r}\n{line(pane)}: one is live"
-                by_change[slot] = row
-            case PaneChange.UPDATE_AFTER:
-                assert slot in by_change, f"{pipeline!r}\n{script!r}\n{line(pane)}: none is live"
-                by_change[slot] = row
-            case PaneChange.DELETE:
-                del by_change[slot]
-        if pane.kind is PaneKind.PANE:
-            by_retraction[slot] = row
-        elif pane.kind is PaneKind.RETRACTION:
-            del by_retraction[slot]
-    assert by_change == by_retraction, f"{pipeline!r}\n{script!r}"
 
 
 @given(st.data())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -19,12 +17,11 @@ from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
 
-of_batches: dict[str, Any] = {"watermark": bounded_out_of_orderness, "with_dropped": st.booleans()}
 added_up = st.sampled_from(
     [Count(), Sum("score"), Min("name"), Max("cost"), Min("ratio"), Range("score"), Balance("score"), Distinct("name")]
 )
 ledgers = pipelines(mode=st.just(retracting), window=windows_by_overlap)
-batches = pipelines(window=windows_by_overlap, accumulation=exact, **of_batches)
+batches = pipelines(window=windows_by_overlap, accumulation=exact, watermark=bounded_out_of_orderness)
 LAWS = {
     laws.restart_is_irrelevant: (pipelines(), lambda _: None),
     laws.live_panes_equal_batch: (batches, variants.why_not_in_one_batch),
