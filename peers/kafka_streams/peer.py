@@ -388,7 +388,7 @@ def _facts_of_pair(case: Case, row: Row) -> dict[str, Any]:
         and row["right"] in (None, record["n"])
     ]
     here = any(time >= end + case["grace"] for _, time in [mine, *met])
-    there = left + after + case["grace"] < mine[1]
+    there = left + after < mine[1]
     stored = all(ts + before + after + case["grace"] > time for ts, time in [(left, mine[1]), *met])
     return {"expired": here or there or not stored}
 
