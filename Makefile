@@ -9,7 +9,7 @@
 # make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
 #                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
 # make test-s3    a query with its checkpoint on an object store: killed, inspected, migrated, and the store failing and slow
-# make test-peers  drawn cases on other implementations, PEERS="beam beam_python", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
+# make test-peers  drawn cases on other implementations, PEERS="beam beam_python flink kafka_streams", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1

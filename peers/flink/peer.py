@@ -90,9 +90,7 @@ class Cumulate(bm.WindowOption):
     def assign(self, timestamp_us: int, *values: int) -> Iterator[tuple[int, int]]:
         start = timestamp_us // self.size * self.size
         yield from (
-            (start, end)
-            for end in range(start + self.period, start + self.size + 1, self.period)
-            if timestamp_us < end
+            (start, end) for end in range(start + self.period, start + self.size + 1, self.period) if timestamp_us < end
         )
 
 
@@ -155,7 +153,7 @@ def _interval(seconds: float) -> str:
     return f"INTERVAL '{seconds:.3f}' SECOND"
 
 
-def _ranked(case: Case, order: str, most: int) -> str:
+def _ranked(order: str, most: int) -> str:
     return f"""
         SELECT `of`, key, n
         FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY `of`, key ORDER BY {order}) AS place FROM `rows`)
@@ -194,11 +192,11 @@ def _sql(case: Case) -> str:
             bounds = ", ".join(f"{window['is']}_{bound}(ts, {arguments})" for bound in ("START", "END"))
             return f"SELECT `of`, key, {bounds}, ARRAY_AGG(n) FROM `rows` GROUP BY `of`, key, {group}"
         case "first":
-            return _ranked(case, f"{case['by']} ASC", 1)
+            return _ranked(f"{case['by']} ASC", 1)
         case "last":
-            return _ranked(case, f"{case['by']} DESC", 1)
+            return _ranked(f"{case['by']} DESC", 1)
         case "top":
-            return _ranked(case, f"n {case['order']}", case["n"])
+            return _ranked(f"n {case['order']}", case["n"])
         case "over":
             return f"""
                 SELECT `of`, key, n, SUM(n) OVER (
@@ -279,7 +277,7 @@ def here(case: Case) -> list[Row]:
     """The answer of beamish."""
     traced = list(_traced(case))
     if case["kind"] in ("window", "updates"):
-        return _in_windows(case, _updates(case, traced))
+        return _in_windows(case, _updates(traced))
     return _table(
         (pane.kind is PaneKind.PANE, values) for _, pane in traced for values in _RESULTS[case["kind"]][1](pane)
     )
@@ -311,11 +309,14 @@ def script_of(case: Case) -> TestStream:
     return script if case["kind"] == "over" else script.advance_watermark_to_infinity()
 
 
-def _updates(case: Case, traced: list[tuple[int | None, Pane]]) -> Iterator[tuple[Any, ...]]:
+def _updates(traced: list[tuple[int | None, Pane]]) -> Iterator[tuple[Any, ...]]:
     for at, (watermark, pane) in enumerate(traced):
         assert pane.window is not None
         retracted = pane.kind is PaneKind.RETRACTION
-        if retracted and any(after.kind is PaneKind.PANE and after.window == pane.window and after.key == pane.key for _, after in traced[at + 1 : at + 2]):
+        if retracted and any(
+            after.kind is PaneKind.PANE and after.window == pane.window and after.key == pane.key
+            for _, after in traced[at + 1 : at + 2]
+        ):
             continue
         yield (
             pane.key["key"],
@@ -371,7 +372,7 @@ def _changes() -> bm.Pipeline:
     return _base.key_by("key").versions(1000, values=["n", "part"], deleted="gone", latest_only=True)
 
 
-def _totals(case: Case) -> bm.Pipeline:
+def _totals(_: Case) -> bm.Pipeline:
     parts = bm.Pipeline().key_by("part").window(bm.GlobalWindow())
     return _changes().then(parts.accumulate(count=Count(), total=Sum("n")))
 
@@ -406,8 +407,8 @@ def _listed(value: Any) -> list[Any]:
 
 
 _RESULTS: Mapping[str, tuple[Callable[[Case], bm.Pipeline], Callable[[Pane], list[list[Any]]]]] = {
-    "window": (_windowed, lambda pane: []),
-    "updates": (_windowed, lambda pane: []),
+    "window": (_windowed, lambda _: []),
+    "updates": (_windowed, lambda _: []),
     "first": (_edge, lambda pane: [[pane.key["key"], pane.values["n"]]]),
     "last": (_edge, lambda pane: [[pane.key["key"], n] for n in _listed(pane.values["n"])]),
     "over": (_over, lambda pane: [[pane.key["key"], *pane.values["n"], pane.values["total"]]]),
@@ -464,6 +465,4 @@ def kinds(case: Case) -> Iterator[str]:
     yield " ".join(filter(None, (case["kind"], case.get("how"), case.get("by"), case.get("window", {}).get("is"))))
 
 
-PEER = Peer(
-    "flink", "Flink SQL", "2.3.0", cases(), given, here, there, facts, ("kind", "window"), kinds, without_parts
-)
+PEER = Peer("flink", "Flink SQL", "2.3.0", cases(), given, here, there, facts, ("kind", "window"), kinds, without_parts)
