@@ -28,7 +28,7 @@ visits = (
 
 
 def play(minute: int) -> dict[str, object]:
-    """A play of ann, so many minutes after the epoch."""
+    """A play of ann, in minutes after the epoch."""
     return {"player": "ann", "played": minute * 60}
 
 

@@ -148,10 +148,11 @@ def test_a_lateness_below_the_disorder_is_found():
     assert str(raised.value).count("'user'") <= 3
 
 
+@pytest.mark.dear
 def test_failure_is_a_test_and_a_picture(tmp_path):
     wrong = summed.discarding()
     with pytest.raises(laws.LawError) as raised:
-        laws.check(wrong, rows=VISITS, expected=hourly, picture=tmp_path / "wrong.html")
+        laws.check(wrong, rows=VISITS, expected=hourly, batches=3, picture=tmp_path / "wrong.html")
     text = str(raised.value)
     assert f"Picture: {tmp_path / 'wrong.html'}" in text
     assert (tmp_path / "wrong.html").read_text().startswith("<!DOCTYPE html>")
