@@ -20,6 +20,7 @@ import org.apache.flink.api.dag.Pipeline;
 import org.apache.flink.client.deployment.executors.PipelineExecutorUtils;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.DeploymentOptions;
+import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.execution.PipelineExecutor;
 import org.apache.flink.core.execution.PipelineExecutorFactory;
@@ -59,7 +60,12 @@ public final class Peer {
     BufferedReader cases = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     System.setOut(System.err);
-    try (MiniCluster cluster = new MiniCluster(new MiniClusterConfiguration.Builder().build())) {
+    Configuration configuration = new Configuration();
+    configuration.set(RestOptions.ADDRESS, "localhost");
+    configuration.set(RestOptions.BIND_ADDRESS, "localhost");
+    configuration.set(RestOptions.BIND_PORT, "0");
+    try (MiniCluster cluster =
+        new MiniCluster(new MiniClusterConfiguration.Builder().setConfiguration(configuration).build())) {
       cluster.start();
       for (String line = cases.readLine(); line != null; line = cases.readLine()) {
         List<JsonNode> waiting = new ArrayList<>(List.of(JSON.readTree(line)));
