@@ -121,7 +121,7 @@ def _events(draw: st.DrawFn, case: Case, script: TestStream) -> list[dict[str, A
             row |= {"input": draw(st.sampled_from(names)), "part": "", "gone": False}
             if len(names) == 2:
                 row["ts"] = max(row["ts"], watermark)
-            elif changes:
+            if changes and row["input"] != "left":
                 row["ts"] = latest = max(row["ts"], watermark, latest)
             if changes:
                 row["key"] = row["key"] or "none"
@@ -425,21 +425,27 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """What a decision may refer to.
 
     ``null_key``: the difference is about rows whose key is null. ``expired``: a row of the key came when its own session was expired.
+    ``deleted``: the key is deleted.
     """
     one = here or there or {}
     found = {
         "kind": case["kind"],
         "window": case.get("window", {"is": ""})["is"],
         "touch": case.get("touch", False),
+        "preceding": case.get("preceding"),
         "null_key": False,
         "expired": False,
         "before_1970": False,
+        "deleted": False,
     }
     if "failed" in one:
         return found
     if case["kind"] in ("join", "window_join"):
         keys = {row["key"] for row in _rows(case) if row["n"] in one["stream"]}
         return found | {"null_key": keys == {None}}
+    if case["kind"] == "as_of":
+        (key,) = {row["key"] for row in _rows(case) if row["n"] == one["stream"][0]}
+        return found | {"deleted": any(row["gone"] and row["key"] == key for row in _rows(case))}
     if case["kind"] == "window":
         size = case["window"]["size"] * SECOND
         expired = [row["key"] for row, watermark in _arrived(case) if row["ts"] + size <= watermark]
