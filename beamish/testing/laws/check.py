@@ -159,6 +159,7 @@ def check(
         >>> laws.check(visits, rows="user string, ts timestamp", examples=20, floor=0).examples
         20
     """
+    __tracebackhide__ = True
     if not isinstance(getattr(pipeline, "flow", None), Flow):
         raise OptionError(
             f"check({pipeline!r:.100}): must be a pipeline, such as bm.Pipeline()...accumulate(n=Count())"

@@ -143,6 +143,7 @@ def search(
     Raises:
         LawError: a law does not hold.
     """
+    __tracebackhide__ = True  # pytest shows the user's test
     broken: list[tuple[LawError, Sequence[Any]]] = []
     left = tries
 
