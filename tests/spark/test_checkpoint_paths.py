@@ -40,7 +40,7 @@ def test_every_stored_path_is_rewritten(checkpoint, path):
 
 def test_a_moved_checkpoint_is_read_as_a_copy(checkpoint, path, tmp_path):
     with in_place(path(checkpoint), path(tmp_path / "new")) as copy:
-        assert noted(tmp_path / "new.copied")[0].startswith(f"{copy}/state/0/")
+        assert noted(tmp_path / copy.name)[0].startswith(f"{copy}/state/0/")
         assert noted(checkpoint)[0].startswith(OLD)
     assert not copy.exists()
     relocate(path(checkpoint), f"file:{checkpoint}")
