@@ -16,7 +16,8 @@ PIN = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.+!]+)")
 
 
 def pins(root):
-    lines = [line for line in (root / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    text = (root / "constraints.txt").read_text() + (root / "peers/beam_python/requirements.txt").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [PIN.fullmatch(line) for line in lines]
 
 

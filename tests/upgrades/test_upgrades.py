@@ -142,9 +142,7 @@ def test_arguments_are_checked_first(call, given, error, says):
         call(*given)
 
 
-def test_a_new_folder_that_is_there_and_a_session_without_a_driver_are_refused(tmp_path):
-    with pytest.raises(bm.OptionError, match="exists already"):
-        bm.migrate(Session(), "folder", tmp_path, PLAIN)
+def test_a_session_without_a_driver_is_refused(tmp_path):
     with pytest.raises(bm.OptionError, match="which Spark Connect does not give"):
         bm.migrate(Session(), "folder", tmp_path / "new", PLAIN)
 
