@@ -143,7 +143,7 @@ def test_arguments_are_checked_first(call, given, error, says):
 
 
 def test_a_session_without_a_driver_is_refused(tmp_path):
-    with pytest.raises(bm.OptionError, match="which Spark Connect does not give"):
+    with pytest.raises(bm.OptionError, match="Spark Connect does not give access to files"):
         bm.migrate(Session(), "folder", tmp_path / "new", PLAIN)
 
 
