@@ -183,11 +183,12 @@ def here(case: Case) -> list[Row]:
     traced: list[tuple[Event, list[Pane]]] = script_of(case).trace(_pipeline(case))
     panes = [(step, pane) for step, (_, some) in enumerate(traced) for pane in some]
     expired = sum(pane.reason is bm.DropReason.EXPIRED for _, pane in panes)
-    rows = [_row(step, pane) for step, pane in panes if pane.kind is PaneKind.PANE]
+    rows = [row_of(step, pane) for step, pane in panes if pane.kind is PaneKind.PANE]
     return _answer(case, rows, refused=refused, expired=expired)
 
 
-def _row(step: int, pane: Pane) -> dict[str, Any]:
+def row_of(step: int, pane: Pane) -> dict[str, Any]:
+    """A pane as a row of an answer."""
     assert pane.window is not None
     return {
         "step": step,
@@ -234,7 +235,7 @@ def _placed(row: dict[str, Any], *, merging: bool) -> Row:
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """What a decision may refer to.
+    """Facts for the decisions.
 
     ``timing``: here and there. ``refused_by_rule``: ours refuses, or not, as docs/rules/triggers.md has it. ``again``: the window had a pane
     before. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's rows came behind the watermark.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,11 @@ import beamish as bm
 from beamish.accumulations import Collect
 from beamish.beam import pipeline_of
 from beamish.errors import BeamishError
-from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.instants import END_OF_TIME_US
 from beamish.pane import Pane, PaneKind
 from beamish.script import Event, as_step
 from beamish.testing import TestStream
-from peers.beam.peer import script_of
+from peers.beam.peer import row_of, script_of
 from peers.cases import without_parts
 from peers.peer import BUILT, Case, Peer, PeerError, Row
 from tests.strategies.scripts import scripts
@@ -165,23 +164,9 @@ def _refused(case: Case) -> bool:
 
 
 def _row(step: int, pane: Pane) -> dict[str, Any]:
-    assert pane.window is not None
-    return {
-        "step": step,
-        "key": pane.key["key"],
-        "start": _us(pane.window.start),
-        "end": _us(pane.window.end),
-        "timestamp": _us(pane.timestamp),
-        "timing": pane.timing.value,
-        "index": pane.index,
-        "on_time_index": pane.on_time_index,
-        "is_first": pane.is_first,
-        "rows": sorted(pane.values["rows"]),
-    }
-
-
-def _us(time: Any) -> int | None:
-    return instant_us("time", time) if isinstance(time, datetime) else None
+    row = row_of(step, pane)
+    del row["is_last"]
+    return row | {"rows": sorted(row["rows"])}
 
 
 def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
@@ -208,7 +193,7 @@ def _placed(row: Mapping[str, Any], *, merging: bool) -> Row:
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """What a decision may refer to."""
+    """Facts for the decisions."""
     text = json.dumps(case["windowing"]["trigger"])
     window = case["windowing"]["window_fn"]
     row = here or there or {}

@@ -13,7 +13,7 @@ Normalised:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 import attrs
@@ -310,13 +310,12 @@ def script_of(case: Case) -> TestStream:
 
 
 def _updates(traced: list[tuple[int | None, Pane]]) -> Iterator[tuple[Any, ...]]:
-    for at, (watermark, pane) in enumerate(traced):
+    """The panes; a retraction only if the next pane does not replace it."""
+    for (watermark, pane), (_, after) in zip_longest(traced, traced[1:], fillvalue=(None, None)):
+        assert pane is not None
         assert pane.window is not None
         retracted = pane.kind is PaneKind.RETRACTION
-        if retracted and any(
-            after.kind is PaneKind.PANE and after.window == pane.window and after.key == pane.key
-            for _, after in traced[at + 1 : at + 2]
-        ):
+        if retracted and after is not None and (after.window, after.key) == (pane.window, pane.key):
             continue
         yield (
             pane.key["key"],
@@ -422,7 +421,7 @@ _RESULTS: Mapping[str, tuple[Callable[[Case], bm.Pipeline], Callable[[Pane], lis
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """What a decision may refer to.
+    """Facts for the decisions.
 
     ``null_key``: the difference is about rows whose key is null. ``expired``: a row of the key came when its own session was expired.
     ``deleted``: the key is deleted.
@@ -435,7 +434,6 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "preceding": case.get("preceding"),
         "null_key": False,
         "expired": False,
-        "before_1970": False,
         "deleted": False,
     }
     if "failed" in one:
@@ -449,7 +447,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     if case["kind"] == "window":
         size = case["window"]["size"] * SECOND
         expired = [row["key"] for row, watermark in _arrived(case) if row["ts"] + size <= watermark]
-        return found | {"expired": one["stream"][0] in expired, "before_1970": one["place"][0] < 0}
+        return found | {"expired": one["stream"][0] in expired}
     return found
 
 

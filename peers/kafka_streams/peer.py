@@ -315,7 +315,7 @@ def _reads(case: Case) -> list[Row]:
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """What a decision may refer to.
+    """Facts for the decisions.
 
     ``expired``: of the rows that the difference is about one came when its window was expired, here or there. ``late``: one came behind the stream time.
     ``merged``: a session took another record before; ``merged_key``: one of this key. ``past``: a record of the key is older than the

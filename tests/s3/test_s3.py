@@ -70,15 +70,7 @@ def test_a_query_is_killed_inspected_and_migrated(told, tmp_path, draw, changelo
     write_files(tmp_path / "rows", files[:4])
     query = told()
     query["settings"][CHANGELOGS] = changelogs
-    run(
-        MODULE,
-        killed=True,
-        timeout=900,
-        **query,
-        parts=["run"],
-        kill_in=draw.randrange(1, 3),
-        kill_after=draw.uniform(0, 2),
-    )
+    killed_in(draw.randrange(1, 3), draw.uniform(0, 2), query)
     run(MODULE, timeout=900, **query, parts=["run", "inspect", "check_upgrade"])
     assert live(tmp_path / "out") == sessions(files[:4])
     write_files(tmp_path / "more", files[4:])
@@ -87,17 +79,14 @@ def test_a_query_is_killed_inspected_and_migrated(told, tmp_path, draw, changelo
         os.utime(tmp_path / "rows" / f"{number}.json", (1_700_000_000 + number,) * 2)
     run(MODULE, timeout=900, **query, parts=["migrate"])
     migrated = query | {"checkpoint": query["to"], "shards": 3}
-    run(
-        MODULE,
-        killed=True,
-        timeout=900,
-        **migrated,
-        parts=["run"],
-        kill_in=draw.randrange(5, 7),
-        kill_after=draw.uniform(0, 2),
-    )
+    killed_in(draw.randrange(5, 7), draw.uniform(0, 2), migrated)
     run(MODULE, timeout=900, **migrated, parts=["run", "inspect"])
     assert live(tmp_path / "out") == sessions(files)
+
+
+def killed_in(batch, after, query):
+    """Run the query, and kill it this many seconds into a batch."""
+    run(MODULE, killed=True, timeout=900, **query, parts=["run"], kill_in=batch, kill_after=after)
 
 
 def test_a_store_fails_and_is_slow(told, store, tmp_path, draw):
