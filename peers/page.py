@@ -28,17 +28,19 @@ def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     command = f"make test-peers PEERS={name} CASES={run['cases']} SEED={run['seed']}"
     yield f"{run['version']}: {run['agreed']:,} of {run['cases']:,} cases agree (`{command}`)."
     yield from ("", "| cases with | agree |", "|---|---|")
-    yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in run["kinds"].items())
+    kinds = {
+        kind: counts for kind, counts in run["kinds"].items() if kind.split()[0] not in run["kinds"].keys() - {kind}
+    }
+    yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in kinds.items())
     yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
     yield from (f"| {one.text} | {run['decided'].get(one.name, 0):,} | {_decision(one)} |" for one in decisions(name))
 
 
 def _decision(decision: Decision) -> str:
     """The rule that we follow on purpose, or the fault of the peer."""
-    rule = f"[rule](rules/{decision.rule})"
-    if decision.kind == "rule":
-        return rule
-    return f"fault {_link(decision.issue)}, {rule}" if decision.issue else f"fault, {rule}"
+    rule = f"[rule](rules/{decision.rule})" if decision.rule else ""
+    fault = f"fault {_link(decision.issue)}".rstrip() if decision.kind == "fault" else ""
+    return ", ".join(filter(None, (fault, rule)))
 
 
 def _link(issue: str) -> str:
@@ -46,7 +48,7 @@ def _link(issue: str) -> str:
     repository, _, number = issue.partition("#")
     if number:
         return f"[{issue}](https://github.com/{repository}/issues/{number})"
-    return f"[{issue}](https://issues.apache.org/jira/browse/{issue})"
+    return f"[{issue}](https://issues.apache.org/jira/browse/{issue})" if issue else ""
 
 
 def main() -> None:

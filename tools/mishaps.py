@@ -18,8 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from tools.drill.how import LOCAL, How
 from tools.drill.pipelines import write_rows
 from tools.drill.query import session
 from tools.drill.source import SCHEMA
+from tools.servers.disk import SmallDisk, small_disk
 
 SESSIONS = (
     bm.Pipeline()
@@ -308,22 +309,10 @@ def removed_shard(scene: Scene) -> None:
 def full_disk(scene: Scene) -> None:
     """The disk of checkpoint and table is full for one batch; then there is room, and the query is started again."""
     scene.run(2)
-    ballast = scene.folder / "ballast"
-
-    def fill() -> None:
-        with ballast.open("wb") as file:
-            try:
-                while True:
-                    file.write(bytes(1 << 16))
-                    file.flush()
-            except OSError:
-                pass
-
-    scene.before[int(max((scene.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name)).name) + 1] = (
-        fill
-    )
+    disk, commits = SmallDisk(scene.folder), (scene.checkpoint / "commits").glob("[0-9]*")
+    scene.before[max(int(path.name) for path in commits) + 1] = disk.fill
     scene.run(2)
-    ballast.unlink()
+    disk.free()
     scene.errors.clear()  # Spark's own, or SQLite's
     scene.run(1)
 
@@ -332,6 +321,7 @@ def _copy(folder: Path, to: Path) -> None:
     shutil.copytree(folder, to, symlinks=True)
 
 
+FULL_DISK = "a full disk"
 MISHAPS: dict[str, Callable[[Scene], None]] = {
     "a reader in this process": read_in_this_process,
     "a reader in another process": read_by_another_process,
@@ -347,7 +337,7 @@ MISHAPS: dict[str, Callable[[Scene], None]] = {
     "two drivers": two_drivers,
     "exchanged shards": exchanged_shards,
     "a removed shard": removed_shard,
-    "a full disk": full_disk,
+    FULL_DISK: full_disk,
 }
 SCHEMES = ("sqlite", "duckdb")
 
@@ -358,23 +348,12 @@ def happens(spark: SparkSession, name: str, scheme: str, seed: int) -> tuple[str
     Returns:
         what went wrong, empty if nothing did; and the errors that stopped the query.
     """
-    with tempfile.TemporaryDirectory(prefix="mishap") as folder, _small(Path(folder), name == "a full disk"):
+    with tempfile.TemporaryDirectory(prefix="mishap") as folder, ExitStack() as opened:
+        if name == FULL_DISK:
+            opened.enter_context(small_disk(Path(folder), 24))
         scene = Scene(spark, Path(folder), scheme, random.Random(seed))  # noqa: S311 - it is no secret
         MISHAPS[name](scene)
         return scene.verdict(), scene.errors
-
-
-@contextmanager
-def _small(folder: Path, wanted: bool) -> Iterator[None]:
-    """Have a folder be a small disk of its own."""
-    if not wanted:
-        yield
-        return
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def main() -> int:
@@ -398,7 +377,7 @@ def main() -> int:
         if time.monotonic() > until:
             print(f"the budget is over: {len(drawn) - number} of {len(drawn)} did not happen")
             break
-        if name == "a full disk" and os.geteuid() != 0:
+        if name == FULL_DISK and os.geteuid() != 0:
             print(f"{name}, {scheme}: needs root, to mount a small disk")
             continue
         wrong, errors = happens(spark, name, scheme, said.seed)

@@ -18,12 +18,17 @@ from pathlib import Path
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.spark.checkpoint.stored_query import is_heartbeat
+from beamish.triggers import AfterProcessingTime, AfterWatermark, Repeatedly
 from tests.conftest import start_spark
 
+WATERMARKS = {
+    "lag": bm.ProcessingTimeLag("10 seconds"),
+    "idle": bm.BoundedOutOfOrderness("10 seconds", max_future="30 seconds", idle_timeout="2 seconds"),
+}
 PIPELINE = (
     bm.Pipeline()
-    .event_time("ts", bm.ProcessingTimeLag("10 seconds"))
     .window(bm.FixedWindows("2 seconds"))
+    .trigger(AfterWatermark(early=Repeatedly(AfterProcessingTime("1 second"))))
     .with_dropped()
     .accumulate(n=Count())
 )
@@ -36,9 +41,10 @@ def set_clock(faked, off):
     new.replace(faked)
 
 
-def write_rows(folder, ended):
+def write_rows(folder, ended, pauses):
+    """A row each half second; with pauses, in every other five seconds."""
     for number in count(len(list(folder.iterdir()))):
-        if ended.wait(0.5):
+        if ended.wait(5 if pauses and number % 10 == 9 else 0.5):
             return
         line = json.dumps({"ts": datetime.now(UTC).isoformat()})
         hidden = folder / f".{number}"
@@ -48,29 +54,32 @@ def write_rows(folder, ended):
 
 def main(told):
     ended, folder = threading.Event(), Path(told["folder"])
-    rows, checkpoint, counted = folder / "rows", folder / "checkpoint", Counter()
+    rows, checkpoint, counted = folder / "rows", folder / "checkpoint", [Counter()]
     rows.mkdir(exist_ok=True)
     os.environ.update(told["environment"])
     spark = start_spark()
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", 1000)
-    panes = PIPELINE.apply(spark.readStream.schema("ts timestamp").json(str(rows)))
+    panes = PIPELINE.event_time("ts", WATERMARKS[told["watermark"]]).apply(
+        spark.readStream.schema("ts timestamp").json(str(rows))
+    )
 
     def note(batch, _):
-        for row in batch.select("pane.kind").collect():
-            counted[row.kind] += 1
+        for pane in batch.select("pane.*").collect():
+            counted[-1][pane.timing if pane.kind == "PANE" else pane.kind] += 1
 
-    writer = threading.Thread(target=write_rows, args=(rows, ended))
+    writer = threading.Thread(target=write_rows, args=(rows, ended, told["watermark"] == "idle"))
     query = panes.writeStream.foreachBatch(note).option("checkpointLocation", str(checkpoint)).start()
     while query.lastProgress is None:
         time.sleep(0.1)
     writer.start()
     for seconds, off in told["steps"]:
         set_clock(told["faked"], off)
+        counted.append(Counter())
         time.sleep(seconds)
     ended.set()
     writer.join()
     query.stop()
-    found = {"panes": counted, "beats": list(beats(checkpoint / "offsets")), "last": time.time()}
+    found = {"panes": counted[1:], "beats": list(beats(checkpoint / "offsets")), "last": time.time()}
     print("COUNTED", json.dumps(found), flush=True)
 
 

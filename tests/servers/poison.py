@@ -10,7 +10,7 @@ def one_key(draw, begin, clicks=100_000):
         yield click("ann", begin + timedelta(milliseconds=number), draw.randrange(100))
 
 
-def new_keys(draw, begin, clicks=200_000):
+def new_keys(draw, begin, clicks=1_000_000):
     """A key per click, none seen before."""
     for number in range(clicks):
         yield click(f"new {begin:%H%M%S} {number}", begin + timedelta(milliseconds=number), draw.randrange(100))
@@ -22,5 +22,10 @@ def late(draw, begin, clicks=10_000):
         yield click(f"user {number % 50}", begin - timedelta(days=4, minutes=draw.uniform(0, 1440)), 1)
 
 
-def click(user, ts, spent):
-    return user, json.dumps({"user": user, "ts": ts.isoformat(), "spent": spent})
+def huge(draw, begin, megabytes=50):
+    """A click that is a very long record."""
+    yield click("ann", begin, draw.randrange(100), note="x" * megabytes * 1_000_000)
+
+
+def click(user, ts, spent, **more):
+    return user, json.dumps({"user": user, "ts": ts.isoformat(), "spent": spent} | more)

@@ -6,8 +6,11 @@ BEAMISH_KAFKA_SEED= draws the same moments again. The query is restarted where i
 import os
 import random
 import signal
+import tempfile
 import time
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -18,8 +21,10 @@ from tests.servers import poison
 from tests.servers.proxy import Proxy
 from tests.servers.started import started
 from tools.servers import topics
+from tools.servers.disk import small_disk
 from tools.servers.kafka import Broker
 from tools.servers.postgresql import PostgreSql
+from tools.servers.server import UnavailableError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -32,6 +37,20 @@ DAY = timedelta(days=1)
 def draw(request):
     print(f"BEAMISH_KAFKA_SEED={SEED}")
     return random.Random(f"{SEED} {request.node.name}")
+
+
+@pytest.fixture
+def disk():
+    """Mounts small disks, by folder and megabytes."""
+    with ExitStack() as opened:
+
+        def mount(folder, megabytes):
+            try:
+                return opened.enter_context(small_disk(folder, megabytes))
+            except UnavailableError as why:
+                pytest.skip(str(why))
+
+        yield mount
 
 
 @pytest.fixture
@@ -48,9 +67,15 @@ def postgresql():
 
 @pytest.fixture
 def run(broker, postgresql, draw, tmp_path):
+    with query(broker, postgresql, draw, tmp_path) as run:
+        yield run
+
+
+@contextmanager
+def query(broker, postgresql, draw, folder):
     """The query, with clicks in its topic."""
     with postgresql.database() as database:
-        run = demo.Run(broker.address, database, tmp_path, maxOffsetsPerTrigger=BATCH)
+        run = demo.Run(broker.address, database, folder, maxOffsetsPerTrigger=BATCH)
         topics.send(broker.address, "clicks", demo.drawn(draw, CLICKS))
         yield run
 
@@ -66,6 +91,7 @@ def inject(run, draw, fault):
             process, stopped = run.start("--available-now"), stopped + 1
     if process.wait(300):
         run.finish(tries=3)
+        stopped += 1
     return stopped
 
 
@@ -109,6 +135,45 @@ def test_a_connection_is_cut_after_commit(run, postgresql, draw):
     run.database = direct
     assert proxy.cuts == 3
     assert run.problems(run.clicks()) == []
+
+
+def fill(disk, draw):
+    """Leave less space than a batch needs for some seconds."""
+    disk.fill(left=draw.randrange(100_000))
+    time.sleep(draw.uniform(5, 15))
+    disk.free()
+
+
+def test_the_disk_of_the_checkpoint_is_full(broker, postgresql, draw, disk, tmp_path):
+    full = disk(tmp_path / "checkpoint", 64)
+    with query(broker, postgresql, draw, tmp_path) as run:
+        assert inject(run, draw, lambda: fill(full, draw)) > 0
+        assert "No space left on device" in run.log.read_text()
+        assert run.problems(run.clicks()) == []
+
+
+def test_the_disk_of_rocksdb_is_full(run, draw, disk, tmp_path, monkeypatch):
+    full = disk(tmp_path / "local", 256)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(full.folder))
+    assert inject(run, draw, lambda: fill(full, draw)) > 0
+    assert "No space left on device" in run.log.read_text()
+    assert run.problems(run.clicks()) == []
+
+
+def test_the_disk_of_the_database_is_full(broker, draw, disk, tmp_path):
+    full = disk(Path(tempfile.mkdtemp(prefix="beamish-disk-")), 256)  # PostgreSQL's user reaches it
+    postgresql = PostgreSql(full.folder)
+
+    def fault():
+        fill(full, draw)
+        if postgresql.process.poll() is not None:
+            postgresql.start()
+
+    with query(broker, postgresql, draw, tmp_path) as run:
+        assert inject(run, draw, fault) > 0
+        assert "No space left on device" in (postgresql.folder / "log").read_text()
+        assert run.problems(run.clicks()) == []
+    postgresql.stop()
 
 
 def test_partitions_are_added(run, broker, draw):
@@ -162,12 +227,12 @@ def test_a_topic_is_recreated(run, broker, draw):
 
 
 def test_poison_batches(run, broker, draw):
-    """One key of 100,000 clicks, 200,000 new keys, and 10,000 clicks of windows long closed."""
+    """One key of 100,000 clicks, a million new keys, 10,000 clicks of windows long closed, and a record of 50 MB."""
     run.finish()
-    for number, drawn in enumerate((poison.one_key, poison.new_keys, poison.late), start=1):
+    for number, drawn in enumerate((poison.one_key, poison.new_keys, poison.late, poison.huge), start=1):
         topics.send(broker.address, "clicks", drawn(draw, demo.BEGIN + (1 + number) * DAY))
-        run.options["maxOffsetsPerTrigger"] = 1_000_000
+        run.options["maxOffsetsPerTrigger"] = 2_000_000
         run.finish()
     clicks = run.clicks()
-    assert len(clicks) > 300_000
+    assert len(clicks) > 1_100_000
     assert run.problems(clicks) == []

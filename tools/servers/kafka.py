@@ -14,6 +14,8 @@ from tools.servers.server import Server, StartError, UnavailableError, free_port
 FOLDER = Path(__file__).parents[2] / "build" / "kafka"
 PACKAGE = "org.apache.kafka:kafka_2.13:4.0.0"
 CLUSTER = "beamishTestsCluster000"
+LARGEST = 100_000_000
+"""Bytes of a record, for broker and clients."""
 
 
 class Broker(Server):
@@ -40,6 +42,7 @@ class Broker(Server):
             "num.partitions": 2,
             "offsets.topic.replication.factor": 1,
             "log.cleanup.policy": "compact",
+            "message.max.bytes": LARGEST,
         }
         self._config.write_text("\n".join(f"{name}={value}" for name, value in settings.items()))
         made = ["kafka.tools.StorageTool", "format", "--config", str(self._config), "--cluster-id", CLUSTER]

@@ -17,9 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tools.servers.server import Server, UnavailableError
+from tools.servers.server import Server, UnavailableError, install
 
-_INSTALL = ["apt-get", "install", "--yes", "--no-install-recommends", "postgresql"]
 _SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
 _numbers = itertools.count()
 
@@ -53,11 +52,10 @@ class PostgreSql(Server):
     @cached_property
     def programs(self) -> Path:
         """The folder of the server's programs."""
-        if os.geteuid() == 0 and _newest() is None and shutil.which("apt-get"):
-            environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run(_INSTALL, check=False, capture_output=True, env=environment)
         if (found := _newest()) is None:
-            raise UnavailableError(f"PostgreSQL 15 or later is not installed: {' '.join(_INSTALL)} (as root)")
+            command = install("postgresql")
+            if (found := _newest()) is None:
+                raise UnavailableError(f"PostgreSQL 15 or later is not installed: {command}")
         return found
 
     def prepare(self) -> None:

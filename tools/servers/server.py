@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import signal
 import socket
@@ -36,14 +37,17 @@ class Server(ABC):
     stopped_by = signal.SIGTERM
     process: subprocess.Popen[bytes]
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Path | None = None) -> None:
         """Create data and settings, and start the server.
+
+        Args:
+            parent: of its folder; None: the folder of temporary files.
 
         Raises:
             UnavailableError: its programs cannot be fetched.
             StartError: it does not start.
         """
-        self.folder = Path(tempfile.mkdtemp(prefix=f"beamish-{self.name}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"beamish-{self.name}-", dir=parent))
         atexit.register(self._remove)
         self.port = free_port()
         self.prepare()
@@ -85,6 +89,15 @@ class Server(ABC):
         if hasattr(self, "process") and self.process.poll() is None:
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def install(package: str) -> str:
+    """Install a package of Debian if root runs this; returns the command."""
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", package]
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(command, check=False, capture_output=True, env=quiet)
+    return f"{' '.join(command)} (as root)"
 
 
 def free_port() -> int:

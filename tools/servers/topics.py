@@ -8,6 +8,8 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tools.servers.kafka import LARGEST
+
 
 class Record(NamedTuple):
     """A record of a topic."""
@@ -28,17 +30,19 @@ def create(broker: str, topic: str, *, cleanup: str) -> None:
 def send(broker: str, topic: str, records: Iterable[tuple[str | None, str]]) -> None:
     """Append records, keys and values, to a topic; a key's are in one partition."""
     errors: list[object] = []
-    producer = Producer({"bootstrap.servers": broker, "log_level": 3, "queue.buffering.max.messages": 2_000_000})
+    limits = {"queue.buffering.max.messages": 2_000_000, "message.max.bytes": LARGEST}
+    producer = Producer({"bootstrap.servers": broker, "log_level": 3, **limits})
     for key, value in records:
         producer.produce(topic, key=key, value=value, on_delivery=lambda *told: errors.append(told[0]))
         producer.poll(0)
-    if producer.flush(60) or any(errors):
+    if producer.flush(300) or any(errors):
         raise ConnectionError(f"records were not delivered to {topic}: {set(map(str, errors))}")
 
 
 def read(broker: str, topic: str) -> Iterator[Record]:
     """All records of a topic, partition by partition."""
-    consumer = Consumer({"bootstrap.servers": broker, "group.id": "reader", "enable.auto.commit": False})
+    limits = {"fetch.max.bytes": LARGEST, "receive.message.max.bytes": LARGEST + 1_000_000}
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "reader", "enable.auto.commit": False, **limits})
     for partition in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
         first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)
         consumer.assign([TopicPartition(topic, partition, first)])

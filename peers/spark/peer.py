@@ -1,0 +1,226 @@
+"""Spark's own operators: groupBy(window), session_window, dropDuplicatesWithinWatermark, stream-stream joins.
+
+Normalised:
+
+- A step is a batch. Spark judges its rows by the watermark of the batch before, and emits and evicts by its own: here rows, then a watermark.
+- A row at the gap's end joins a session of Spark; our gap is 1 microsecond longer.
+- A batch ends the script, whose rows are in both inputs, far ahead, and left out.
+- Spark takes no row of a join or of dropDuplicatesWithinWatermark that is behind the watermark, so none is drawn; and no time before 1970,
+  where its watermark begins.
+- ``window``, ``session``, ``updates``: rows with their batch. ``first``, ``join``: all rows, in any order.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Collect, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
+from beamish.durations import Duration
+from beamish.instants import instant_us
+from beamish.pane import Pane
+from beamish.script import as_step
+from beamish.testing import TestStream
+from beamish.triggers import Always
+from peers.cases import without_parts
+from peers.peer import Case, Peer, Row
+from tests.strategies.scripts import scripts
+
+SECOND, TENTH = 1_000_000, 100_000
+BEGIN, END = 10_000 * SECOND, 10**6 * SECOND
+"""Added to drawn times, and the time of the last row."""
+JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin, "full": FullOuterJoin}
+LAST = "end of script"
+
+_windows = st.sampled_from(
+    [
+        {"size": size * TENTH, "period": period * TENTH, "offset": offset * TENTH}
+        for size, period, offset in [(50, 50, 0), (25, 25, 10), (120, 120, -30), (60, 20, 0), (75, 25, 5), (70, 30, 0)]
+    ]
+)
+_spans = st.sampled_from([(30, 0), (0, 40), (20, 50), (5, 0)])
+_base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A query and batches of rows."""
+    kind = draw(st.sampled_from(["window", "updates", "session", "first", "join"]))
+    case: Case = {"kind": kind, "delay": draw(st.sampled_from([0, 10, 50])) * TENTH}
+    if kind in ("window", "updates"):
+        case |= draw(_windows)
+    if kind == "session":
+        case["gap"] = draw(st.sampled_from([10, 40, 75])) * TENTH
+    if kind == "join":
+        case["how"] = draw(st.sampled_from([*JOINS]))
+        case["before"], case["after"] = (TENTH * side for side in draw(_spans))
+    if kind == "first":
+        case["delay"] = max(case["delay"], TENTH)
+    script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False))
+    return case | {"script": list(draw(_batches(case, script)))}
+
+
+@st.composite
+def _batches(draw: st.DrawFn, case: Case, script: TestStream) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = []
+    sides = ["left", "right"] if case["kind"] == "join" else ["left"]
+    rows = 0
+    for event in script.events:
+        batch = []
+        behind = watermarks({**case, "script": events})[-1]
+        for given in as_step(event).rows:
+            ts = BEGIN + round(given["ts"] * SECOND) // TENTH * TENTH
+            if case["kind"] in ("first", "join"):
+                ts = max(ts, behind + TENTH)
+            batch.append({"ts": ts, "key": given["team"], "input": draw(st.sampled_from(sides))})
+        batch.sort(key=lambda row: row["ts"])
+        if batch:
+            events.append({"rows": [{**row, "n": rows + number} for number, row in enumerate(batch)]})
+            rows += len(batch)
+    return events
+
+
+def watermarks(case: Case) -> list[int]:
+    """The watermark of each batch, and after the last."""
+    sides = ["left", "right"] if case["kind"] == "join" else ["left"]
+    delay: int = case["delay"]
+    latest = dict.fromkeys(sides, delay)
+    found = [0]
+    for event in case["script"]:
+        for row in event["rows"]:
+            latest[row["input"]] = max(latest[row["input"]], row["ts"])
+        found.append(max(found[-1], min(latest.values()) - delay))
+    return found
+
+
+def given(case: Case) -> Case:
+    """The case as its program gets it: batches, and a last one that ends all windows."""
+    last = [{"ts": END, "key": LAST, "n": -1, "input": side} for side in ("left", "right")]
+    batches = [event["rows"] for event in case["script"]]
+    return {name: value for name, value in case.items() if name != "script"} | {"batches": [*batches, last]}
+
+
+def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
+    """The answer of Spark."""
+    rows = [row for row in answer["rows"] if LAST not in row and -1 not in row[1:]]
+    if case["kind"] in ("first", "join"):
+        return _unordered(row[1:] for row in rows)
+    return _in_windows(case, (tuple(row) for row in rows))
+
+
+def _unordered(rows: Iterator[list[Any]]) -> list[Row]:
+    times: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        times[tuple(row)] = times.get(tuple(row), 0) + 1
+    return [{"stream": list(row), "place": [], "times": count} for row, count in times.items()]
+
+
+def _in_windows(case: Case, rows: Iterator[tuple[Any, ...]]) -> list[Row]:
+    session = case["kind"] == "session"
+    return [
+        {"stream": [key] if session else [key, start, end], "place": [batch, start, end], "rows": values}
+        for batch, key, start, end, values in rows
+    ]
+
+
+def here(case: Case) -> list[Row]:
+    """The answer of beamish."""
+    batches = list(_traced(case))
+    if case["kind"] == "first":
+        return _unordered([pane.key["key"], pane.values["n"]] for _, pane in batches)
+    if case["kind"] == "join":
+        return _unordered(pair for _, pane in batches for pair in _pairs(pane))
+    return _in_windows(case, (_row(case, batch, pane) for batch, pane in batches))
+
+
+def _row(case: Case, batch: int, pane: Pane) -> tuple[Any, ...]:
+    assert pane.window is not None
+    end = instant_us("end", pane.window.end) - (1 if case["kind"] == "session" else 0)
+    return batch, pane.key["key"], instant_us("start", pane.window.start), end, sorted(pane.values["rows"])
+
+
+def _pairs(pane: Pane) -> Iterator[list[Any]]:
+    for pair in pane.values["pair"]:
+        yield [(pair[side] or {side: None})[side] for side in ("left", "right")]
+
+
+def _traced(case: Case) -> Iterator[tuple[int, Pane]]:
+    """Panes, each with its batch."""
+    script, batches, join = TestStream(), [], case["kind"] == "join"
+    for number, (event, watermark) in enumerate(zip(case["script"], watermarks(case), strict=False)):
+        for side in ("left", "right") if join else ("left",):
+            rows = [_given(row, join) for row in event["rows"] if row["input"] == side]
+            script = script.add(rows, **({"input": side} if join else {}))
+            batches.append(number)
+        script = script.advance_watermark_to(watermark / SECOND)
+        batches.append(number)
+    last = len(case["script"])
+    script = script.advance_watermark_to(watermarks(case)[-1] / SECOND).advance_watermark_to_infinity()
+    batches += [last, last + 1]
+    for (_, panes), batch in zip(script.trace(_pipeline(case)), batches, strict=False):
+        yield from ((batch, pane) for pane in panes if pane.kind == "PANE")
+
+
+def _given(row: Mapping[str, Any], join: bool) -> dict[str, Any]:
+    return {"ts": row["ts"] / SECOND, "key": row["key"], (row["input"] if join else "n"): row["n"]}
+
+
+def _pipeline(case: Case) -> bm.Pipeline:
+    kind = case["kind"]
+    if kind == "first":
+        return _base.deduplicate("key", within=Duration(case["delay"]))
+    rows = _base.key_by("key")
+    if kind == "join":
+        within = bm.Within(Duration(case["before"]), of="right", after=Duration(case["after"]))
+        pair = JOINS[case["how"]]("left", "right")
+        return bm.merge(left=rows, right=rows).window(within).accumulate(pair=pair)
+    if kind == "session":
+        return rows.window(bm.Sessions(Duration(case["gap"] + 1))).accumulate(rows=Collect("n"))
+    size, period, offset = (Duration(case[name]) for name in ("size", "period", "offset"))
+    windows = bm.FixedWindows(size, offset) if size == period else bm.SlidingWindows(size, period, offset)
+    pipeline = rows.window(windows).accumulate(rows=Collect("n"))
+    if kind == "window":
+        return pipeline
+    return pipeline.trigger(Always()).accumulating().on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
+
+
+def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
+    """Facts for the decisions. ``null_key``: the difference is about rows whose key is null."""
+    one = here or there or {}
+    found = {"kind": case["kind"], "null_key": False}
+    if "failed" not in one and case["kind"] == "join":
+        keys = {row["key"] for event in case["script"] for row in event["rows"] if row["n"] in one["stream"]}
+        return found | {"null_key": keys == {None}}
+    return found
+
+
+def kinds(case: Case) -> Iterator[str]:
+    """By kind and join."""
+    yield " ".join(filter(None, (case["kind"], case.get("how"))))
+
+
+def command() -> list[str | Path]:
+    """The program, in this environment."""
+    return [sys.executable, "-m", "peers.spark.program"]
+
+
+PEER = Peer(
+    "spark",
+    "Spark's own operators",
+    pyspark.__version__,
+    cases(),
+    given,
+    here,
+    there,
+    facts,
+    ("kind", "null_key"),
+    kinds,
+    without_parts,
+    command,
+)
