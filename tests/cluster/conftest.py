@@ -19,6 +19,14 @@ VERSIONS = os.environ.get("BEAMISH_CLUSTER", "").split()
 PACKAGES = ["pandas>=2.2,<3", "numpy<2.5", "protobuf"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_path():
+    """Without the PYTHONPATH that other tests give to Spark, by which pip takes beamish as installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONPATH", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory):
     """The wheel, as the zip that docs/deployment.md ships."""

@@ -12,8 +12,7 @@ ALL = ["inspect", "check_upgrade", "migrate"]
 
 
 def test_the_python_has_no_beamish(cluster, tmp_path):
-    command, environment = [cluster.python, "-c", "import beamish"], cluster.environment("driver1")
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    done = subprocess.run([cluster.python, "-c", "import beamish"], cwd=tmp_path, capture_output=True, check=False)
     assert b"ModuleNotFoundError" in done.stderr
 
 
