@@ -140,7 +140,7 @@ kafka-demo: build/kafka/installed
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) -m examples.kafka_to_postgres.demo --clicks $(CLICKS) $(if $(SEED),--seed $(SEED))
 
 test-kafka: build/kafka/installed
-	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 -m kafka
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_KAFKA=1 $(PYSPARK_PYTHON) -m pytest -n 0 --durations 0 -rA -m kafka tests/servers
 
 test-long: build/kafka/installed
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) -m tools.long_run \
@@ -155,10 +155,10 @@ build/cluster/%/installed: | machine
 
 test-cluster: $(VENV)/installed-dev $(CLUSTER_VERSIONS:%=build/cluster/%/installed)
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_CLUSTER="$(CLUSTER_VERSIONS)" \
-		$(BIN)/python -m pytest -n 0 --durations 0 -rA -m cluster
+		$(BIN)/python -m pytest -n 0 --durations 0 -rA -m cluster tests/cluster
 
 test-s3: $(VENV)/installed-dev
-	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_S3=1 $(BIN)/python -m pytest -n 0 --durations 0 -rA -m s3
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_S3=1 $(BIN)/python -m pytest -n 0 --durations 0 -rA -m s3 tests/s3
 
 # The jars of a peer come from Maven Central; its program is one file.
 build/peers/%/built: peers/%/pom.xml peers/%/Peer.java

@@ -146,7 +146,8 @@ def _row(case: Case, batch: int, pane: Pane) -> tuple[Any, ...]:
 
 
 def _pairs(pane: Pane) -> Iterator[list[Any]]:
-    for pair in pane.values["pair"]:
+    pairs = pane.values["pair"]
+    for pair in pairs if isinstance(pairs, list) else [pairs]:
         yield [(pair[side] or {side: None})[side] for side in ("left", "right")]
 
 

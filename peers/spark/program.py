@@ -94,6 +94,7 @@ def main() -> None:
         .config("spark.sql.shuffle.partitions", 1)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
