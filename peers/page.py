@@ -25,8 +25,7 @@ def part() -> str:
 
 def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"## {peer_of(name).title}", "")
-    command = f"make test-peers PEERS={name} CASES={run['cases']} SEED={run['seed']}"
-    yield f"{run['version']}: {run['agreed']:,} of {run['cases']:,} cases agree (`{command}`)."
+    yield f"`{name}` {run['version']}, seed {run['seed']}: {run['agreed']:,} of {run['cases']:,} cases agree."
     yield from ("", "| cases with | agree |", "|---|---|")
     kinds = {
         kind: counts for kind, counts in run["kinds"].items() if kind.split()[0] not in run["kinds"].keys() - {kind}

@@ -241,7 +241,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     before. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's rows came behind the watermark.
     ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the end of this one. ``nested``: a
     composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one that had ended, and has not ended.
-    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`.
+    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`. ``merged``: several rows of the key are in the window.
     """
     one = here or there or {}
     window = case["window"]
@@ -270,6 +270,7 @@ def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
     return {
         "again": pane["index"] > 0,
         "revived": _revived(case, pane, end),
+        "merged": len(_inside(case, pane, end)) > 1,
         "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
         "held": any(
@@ -285,8 +286,14 @@ def _revived(case: Case, pane: Row, end: float) -> bool:
     watermark = max(
         (_watermark(event) for event in case["script"][: pane["step"]] if "watermark" in event), default=-math.inf
     )
-    inside = [row for step, row, _ in _arrived(case) if step <= pane["step"] and pane["key"] == row["key"]]
-    return watermark < end and any(row["ts"] + gap <= watermark and pane["start"] <= row["ts"] < end for row in inside)
+    return watermark < end and any(row["ts"] + gap <= watermark for row in _inside(case, pane, end))
+
+
+def _inside(case: Case, pane: Row, end: float) -> list[dict[str, Any]]:
+    """The rows of a window until the step of its pane."""
+    start = -math.inf if pane["start"] is None else pane["start"]
+    came = (row for step, row, _ in _arrived(case) if step <= pane["step"] and pane["key"] == row["key"])
+    return [row for row in came if start <= row["ts"] < end]
 
 
 def _leapt(case: Case, step: int, end: float) -> bool:

@@ -209,7 +209,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "processing_time": "after_processing_time" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
         "ends": text.count("after_end_of_window") + text.count("default") > 1,
-        **(_moment(case, row) if shown else {"at_expiry": False, "last_moment": False, "clock_past_end": False}),
+        **(_moment(case, row) if shown else {}),
     }
 
 
@@ -226,6 +226,7 @@ def _moment(case: Case, row: Row) -> dict[str, bool]:
     return {
         "at_expiry": "watermark" in before[-1] and watermark >= expiry,
         "last_moment": "rows" in before[-1] and watermark in [one + lateness for one in ends],
+        "clocked": any("clock" in event for event in before),
         "clock_past_end": max((event.get("clock", 0) for event in before), default=0) >= end,
     }
 
