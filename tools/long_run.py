@@ -61,9 +61,9 @@ class Feed:
     def __init__(self, broker: str, draw: random.Random, rate: int, minutes: float) -> None:
         """Start to send."""
         self._producer = Producer(
-            {"bootstrap.servers": broker, "log_level": 3, "queue.buffering.max.messages": 2_000_000}
+            {"bootstrap.servers": broker, "log_level": 0, "queue.buffering.max.messages": 2_000_000}
         )
-        self._rate, self._rows, self.sent = rate, int(rate * 60 * minutes), 0
+        self._rate, self._rows, self._drawn, self.sent = rate, int(rate * 60 * minutes), 0, 0
         self._clicks = demo.drawn(draw, self._rows, users=max(50, self._rows // 60))
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -71,8 +71,8 @@ class Feed:
 
     @property
     def now(self) -> datetime:
-        """The event time of the clicks that are sent now."""
-        return demo.BEGIN + timedelta(days=min(1.0, self.sent / self._rows))
+        """The event time of the drawn clicks that are sent now."""
+        return demo.BEGIN + timedelta(days=min(1.0, self._drawn / self._rows))
 
     def send(self, clicks: Iterable[tuple[str | None, str]]) -> None:
         """Send more."""
@@ -91,6 +91,7 @@ class Feed:
     def _run(self) -> None:
         while not self._ended.wait(1):
             self.send(click for _, click in zip(range(self._rate), self._clicks, strict=False))
+            self._drawn += self._rate
 
 
 class Supervised:
