@@ -3,7 +3,7 @@
 Normalised:
 
 - A step is a batch. Spark judges its rows by the watermark of the batch before, and emits and evicts by its own: here rows, then a watermark.
-- A row at the gap's end joins a session of Spark; our gap is 1 microsecond longer.
+- A row at the gap's end joins a session of Spark: its gap is 1 microsecond shorter, and its sessions end so much earlier.
 - A batch ends the script, whose rows are in both inputs, far ahead, and left out.
 - Full joins with a time range are refused here, and not drawn.
 - Spark takes no row of a join or of dropDuplicatesWithinWatermark that is behind the watermark, so none is drawn; and no time before 1970,
@@ -104,7 +104,8 @@ def given(case: Case) -> Case:
     """The case as its program gets it: batches, and a last one that ends all windows."""
     last = [{"ts": END, "key": LAST, "n": -1, "input": side} for side in ("left", "right")]
     batches = [event["rows"] for event in case["script"]]
-    return {name: value for name, value in case.items() if name != "script"} | {"batches": [*batches, last]}
+    shorter = {"gap": case["gap"] - 1} if case["kind"] == "session" else {}
+    return {name: value for name, value in case.items() if name != "script"} | shorter | {"batches": [*batches, last]}
 
 
 def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
@@ -185,7 +186,7 @@ def _pipeline(case: Case) -> bm.Pipeline:
         pair = JOINS[case["how"]]("left", "right")
         return bm.merge(left=rows, right=rows).window(within).accumulate(pair=pair)
     if kind == "session":
-        return rows.window(bm.Sessions(Duration(case["gap"] + 1))).accumulate(rows=Collect("n"))
+        return rows.window(bm.Sessions(Duration(case["gap"]))).accumulate(rows=Collect("n"))
     size, period, offset = (Duration(case[name]) for name in ("size", "period", "offset"))
     windows = bm.FixedWindows(size, offset) if size == period else bm.SlidingWindows(size, period, offset)
     pipeline = rows.window(windows).accumulate(rows=Collect("n"))

@@ -198,7 +198,8 @@ def test_a_topic_is_truncated(run, broker, draw):
     os.killpg(process.pid, signal.SIGSTOP)
     first = {partition: end + BATCH for partition, end in run.processed().items()}
     at = [TopicPartition("clicks", number, offset) for number, offset in first.items()]
-    for done in AdminClient({"bootstrap.servers": broker.address}).delete_records(at).values():
+    client = AdminClient({"bootstrap.servers": broker.address})
+    for done in client.delete_records(at).values():
         done.result(60)
     os.killpg(process.pid, signal.SIGCONT)
     assert process.wait(300) != 0
@@ -217,7 +218,8 @@ def test_a_topic_is_recreated(run, broker, draw):
     process, clicks = run.start(), run.clicks()
     drain(run, process, CLICKS)
     time.sleep(draw.uniform(0, 2))
-    AdminClient({"bootstrap.servers": broker.address}).delete_topics(["clicks"])["clicks"].result(60)
+    client = AdminClient({"bootstrap.servers": broker.address})
+    client.delete_topics(["clicks"])["clicks"].result(60)
     time.sleep(1)
     topics.create(broker.address, "clicks", cleanup="delete")
     topics.send(broker.address, "clicks", demo.drawn(draw, BATCH, demo.BEGIN + DAY))
