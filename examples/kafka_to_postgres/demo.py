@@ -93,11 +93,12 @@ class Run:
         offsets = (self.folder / "checkpoint" / "offsets").glob("[0-9]*")
         return max((int(path.name) + 1 for path in offsets), default=0)
 
-    def processed(self) -> dict[int, int]:
-        """The end offsets of the last batch, by partition."""
-        if not (begun := self.batches()):
+    def processed(self, *, committed: bool = False) -> dict[int, int]:
+        """The end offsets of the last batch that has begun, or is committed, by partition."""
+        logged = (self.folder / "checkpoint" / ("commits" if committed else "offsets")).glob("[0-9]*")
+        if (batch := max((int(path.name) for path in logged), default=None)) is None:
             return {}
-        lines = (self.folder / "checkpoint" / "offsets" / str(begun - 1)).read_text().splitlines()
+        lines = (self.folder / "checkpoint" / "offsets" / str(batch)).read_text().splitlines()
         return {int(number): end for number, end in json.loads(lines[-1])["clicks"].items()}
 
     def wait(self, process: subprocess.Popen[bytes], batches: int) -> bool:

@@ -207,7 +207,7 @@ def test_a_topic_is_truncated(run, broker, draw):
     assert run.start().wait(300) != 0
     assert "failOnDataLoss" in run.said()
     assert run.start("--available-now").wait(300) != 0
-    end = run.processed()
+    end = run.processed(committed=True)
     assert run.problems([click for click in clicks if click.offset < end[click.partition]]) == []
     run.options["failOnDataLoss"] = False
     run.finish()
