@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::ResourceW
 SEED = int(os.environ.get("BEAMISH_CLUSTER_SEED", random.SystemRandom().randrange(1_000_000)))
 FILES, TIMEOUT = 12, 20
 CONCURRENT = ("Multiple streaming jobs detected", "two queries write it")
-"""What stops one of two drivers: Spark at a file of the checkpoint, or the table at an old batch."""
+"""Spark stops one of two drivers at a file of the checkpoint, or the table does at an old batch."""
 SETTINGS = {
     "spark.network.timeout": f"{TIMEOUT}s",
     "spark.network.timeoutInterval": "2s",

@@ -205,7 +205,7 @@ def test_a_topic_is_truncated(run, broker, draw):
     for done in client.delete_records(at).values():
         done.result(60)
     assert run.start().wait(300) != 0
-    assert "failOnDataLoss" in run.said()
+    assert "failOnDataLoss" in run.log.read_text()
     assert run.start("--available-now").wait(300) != 0
     end = run.processed(committed=True)
     assert run.problems([click for click in clicks if click.offset < end[click.partition]]) == []
@@ -226,7 +226,7 @@ def test_a_topic_is_recreated(run, broker, draw):
     topics.create(broker.address, "clicks", cleanup="delete")
     topics.send(broker.address, "clicks", demo.drawn(draw, BATCH, demo.BEGIN + DAY))
     assert process.wait(300) != 0
-    assert "failOnDataLoss" in run.said()
+    assert "failOnDataLoss" in run.log.read_text()
     assert run.problems(clicks) == []
 
 
