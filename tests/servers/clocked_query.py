@@ -29,6 +29,7 @@ PIPELINE = (
     bm.Pipeline()
     .window(bm.FixedWindows("2 seconds"))
     .trigger(AfterWatermark(early=Repeatedly(AfterProcessingTime("1 second"))))
+    .discarding()
     .with_dropped()
     .accumulate(n=Count())
 )
