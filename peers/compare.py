@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -30,7 +33,7 @@ RUNS = Path(__file__).parent / "runs.json"
 RECORDED = Path(__file__).parents[1] / "tests" / "peers" / "recorded"
 """Cases with the answers of each peer."""
 PER_SEED = 500
-"""Cases drawn from a seed, and run by one process of the peer, which may slow down; the next ones have the next seed."""
+"""Cases drawn from a seed, and run by one process of the peer, which may slow down; the next ones have the next seed, and run beside."""
 RECORDED_CASES = 150
 """Cases recorded per peer: those of the decisions, then the first ones drawn."""
 SHOWN = 10
@@ -86,6 +89,7 @@ class Decision:
         )
 
 
+@cache
 def decisions(peer: str) -> list[Decision]:
     """The decided differences from a peer."""
     return [Decision(**one) for one in json.loads(DECIDED.read_text("utf-8")) if one["peer"] == peer]
@@ -152,18 +156,32 @@ def shrunk(
 
 @attrs.define
 class Report:
-    """The result of a run."""
+    """The result of a run, or of a part of it.
 
-    peer: Peer
-    decided: Sequence[Decision]
-    recorded: list[dict[str, Any]] | None = None
+    Attributes:
+        name: the peer's name.
+        recorded: cases with answers and the names of decisions.
+        cases, agreed: how many.
+        kinds, agreed_kinds: how many, by kind.
+        explained: how many, by decision.
+        undecided: by group.
+        stale: decisions whose case no longer shows them.
+    """
+
+    name: str
+    recorded: list[dict[str, Any]] = attrs.Factory(list)
     cases: int = 0
     agreed: int = 0
     kinds: Counter[str] = attrs.Factory(Counter)
     agreed_kinds: Counter[str] = attrs.Factory(Counter)
     explained: Counter[str] = attrs.Factory(Counter)
-    undecided: dict[str, list[tuple[Case, Difference]]] = attrs.Factory(lambda: defaultdict(list))
+    undecided: defaultdict[str, list[tuple[Case, Difference]]] = attrs.Factory(lambda: defaultdict(list))
     stale: list[str] = attrs.Factory(list)
+
+    @property
+    def peer(self) -> Peer:
+        """The peer."""
+        return peer_of(self.name)
 
     def add(self, case: Case, there: list[Row]) -> None:
         """Compare a drawn case."""
@@ -184,18 +202,28 @@ class Report:
     def compared(self, case: Case, there: list[Row]) -> tuple[list[Difference], list[str]]:
         """The differences of a case, and the names of the decisions that explain them."""
         found = differences(self.peer, case, self.peer.here(case), there)
-        decided = [explained(difference, self.decided) for difference in found]
+        decided = [explained(difference, decisions(self.name)) for difference in found]
         for difference, decision in zip(found, decided, strict=True):
             if decision is None:
                 self.undecided[difference.group].append((case, difference))
         names = sorted({decision.name for decision in decided if decision is not None})
-        if self.recorded is not None and len(self.recorded) < RECORDED_CASES:
+        if len(self.recorded) < RECORDED_CASES:
             self.recorded.append({"case": case, "there": there, "decided": names})
         return found, names
 
+    def join(self, part: Report) -> None:
+        """Add the counts of a part."""
+        self.recorded = [*self.recorded, *part.recorded][:RECORDED_CASES]
+        self.cases, self.agreed = self.cases + part.cases, self.agreed + part.agreed
+        self.kinds += part.kinds
+        self.agreed_kinds += part.agreed_kinds
+        self.explained += part.explained
+        for group, found in part.undecided.items():
+            self.undecided[group] += found
+
     def lines(self) -> Iterator[str]:
         """The counts."""
-        yield f"{self.peer.name} {self.peer.version}: {self.cases:,} cases, {self.agreed:,} agree"
+        yield f"{self.name} {self.peer.version}: {self.cases:,} cases, {self.agreed:,} agree"
         yield "kinds: " + ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.most_common())
         yield from (f"decided: {name} in {count:,} cases" for name, count in self.explained.most_common())
         yield from (f"STALE {name}: its case no longer shows it" for name in self.stale)
@@ -203,22 +231,32 @@ class Report:
             yield f"UNDECIDED {len(found):,} times: {group}"
 
 
-def run(peer: Peer, count: int, seed: int, *, record: bool) -> Report:
+def part(name: str, count: int, seed: int) -> Report:
+    """Compare cases drawn from a seed, by one process of the peer."""
+    report, peer = Report(name), peer_of(name)
+    cases = drawn(peer.cases, count, seed)
+    with Program.start(peer) as program:
+        for case, there in zip(cases, program.answers(cases), strict=True):
+            report.add(case, there)
+    return report
+
+
+def run(name: str, count: int, seed: int) -> Report:
     """Compare the cases of decisions and drawn ones; print the counts and shrunk cases."""
-    report = Report(peer, decisions(peer.name), [] if record else None)
-    with Program.start(peer) as program:
-        for decision, there in zip(report.decided, program.answers([one.case for one in report.decided]), strict=True):
+    report, decided = Report(name), decisions(name)
+    counts = [min(PER_SEED, count - first) for first in range(0, count, PER_SEED)]
+    with Program.start(report.peer) as program:
+        for decision, there in zip(decided, program.answers([one.case for one in decided]), strict=True):
             report.add_decided(decision, there)
-    for first in range(0, count, PER_SEED):
-        cases = drawn(peer.cases, min(PER_SEED, count - first), seed + first // PER_SEED)
-        with Program.start(peer) as program:
-            for case, there in zip(cases, program.answers(cases), strict=True):
-                report.add(case, there)
+    with ProcessPoolExecutor(report.peer.processes or os.cpu_count()) as pool:
+        for one in pool.map(part, [name] * len(counts), counts, range(seed, seed + len(counts))):
+            report.join(one)
+            print(f"{report.cases:,} cases, {report.agreed:,} agree", end="\r", file=sys.stderr)
     print(*report.lines(), sep="\n")
-    with Program.start(peer) as program:
+    with Program.start(report.peer) as program:
         for group, found in islice(report.undecided.items(), SHOWN):
             case, difference = min(found, key=lambda one: len(json.dumps(one[0])))
-            case, difference = shrunk(program, case, difference, report.decided)
+            case, difference = shrunk(program, case, difference, decided)
             print("\nUNDECIDED", group, json.dumps(case), difference.here, difference.there, sep="\n")
     return report
 
@@ -226,13 +264,13 @@ def run(peer: Peer, count: int, seed: int, *, record: bool) -> Report:
 def note(report: Report, seed: int) -> None:
     """Store the counts of a run; those of other peers stay."""
     runs = json.loads(RUNS.read_text("utf-8")) if RUNS.exists() else {}
-    runs[report.peer.name] = {
+    runs[report.name] = {
         "version": report.peer.version,
         "seed": seed,
         "cases": report.cases,
         "agreed": report.agreed,
         "kinds": {kind: [cases, report.agreed_kinds[kind]] for kind, cases in sorted(report.kinds.items())},
-        "decided": {one.name: report.explained[one.name] for one in report.decided},
+        "decided": {one.name: report.explained[one.name] for one in decisions(report.name)},
     }
     RUNS.write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n", "utf-8")
 
@@ -250,9 +288,9 @@ def main() -> None:
     failed = False
     for name in options.peers:
         print(f"{name}: seed {seed}", flush=True)
-        report = run(peer_of(name), options.cases, seed, record=options.record)
+        report = run(name, options.cases, seed)
         failed |= bool(report.undecided or report.stale)
-        if report.recorded is not None:
+        if options.record:
             write_lines(RECORDED / f"{name}.jsonl.gz", report.recorded)
         if options.note:
             note(report, seed)

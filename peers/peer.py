@@ -42,6 +42,7 @@ class Peer:
         kinds: of a case: by what cases are counted.
         smaller: of a case: simpler ones.
         command: its program, if it is not ``Peer.java``.
+        processes: how many run beside each other; None: one per core.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Peer:
     kinds: Callable[[Case], Iterable[str]]
     smaller: Callable[[Case], Iterator[Case]]
     command: Callable[[], list[str | Path]] | None = None
+    processes: int | None = None
 
 
 class PeerError(Exception):

@@ -68,8 +68,12 @@ class Run:
         given["metrics"] = self.folder / "metrics"
         options = [f"--option={name}={value}" for name, value in self.options.items()]
         submit = [str(Path(sys.executable).with_name("spark-submit")), *packages(CONNECTOR, FOLDER / "spark")]
-        submit += ["--master", "local[2]", "--conf", "spark.python.daemon.module=beamish.spark.daemon"]
-        submit += ["--conf", "spark.ui.enabled=false", str(Path(__file__).with_name("query.py"))]
+        submit += ["--master", "local[2]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false"]
+        submit += [
+            "--conf",
+            "spark.python.daemon.module=beamish.spark.daemon",
+            str(Path(__file__).with_name("query.py")),
+        ]
         told = [word for name, value in given.items() for word in (f"--{name}", str(value))]
         environment = os.environ | own_home(FOLDER / "spark") | {"PYSPARK_PYTHON": sys.executable}
         with self.log.open("ab") as log:
@@ -85,8 +89,8 @@ class Run:
         return self.folder / "log"
 
     def said(self) -> str:
-        """The end of the log."""
-        return self.log.read_text()[-5000:]
+        """The last warnings and errors of the log."""
+        return "\n".join(line for line in self.log.read_text().splitlines() if " INFO " not in line)[-5000:]
 
     def batches(self) -> int:
         """How many batches the query has begun."""

@@ -4,8 +4,9 @@ Clicks are JSON. A visit is a session of 30 minutes; it is emitted with each cli
 too late or malformed are stored in a table of their own, and metrics in a file. docs/kafka-to-table.md explains the parts;
 ``make kafka-demo`` runs it all on this machine.
 
-    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0 query.py --broker localhost:9092 \
-        --database postgresql://ann@localhost/shop --checkpoint /checkpoints/visits --metrics /metrics/visits.prom
+    spark-submit --driver-memory 2g --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0 query.py \
+        --broker localhost:9092 --database postgresql://ann@localhost/shop --checkpoint /checkpoints/visits \
+        --metrics /metrics/visits.prom
 """
 
 import argparse
@@ -96,6 +97,7 @@ def main() -> None:
     if said.available_now:
         writer = writer.trigger(availableNow=True)
     writer.option("checkpointLocation", said.checkpoint).start().awaitTermination()
+    spark.stop()  # the listener gets its last events
 
 
 if __name__ == "__main__":
