@@ -150,10 +150,10 @@ test-long: build/kafka/installed
 build/cluster/%/installed: | machine
 	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check "pyspark[sql,connect]==$*.*" attrs "numpy<2.5" "pandas>=2.2,<3" \
-		"pyarrow>=18" protobuf venv-pack
+		"pyarrow>=18" protobuf venv-pack adbc-driver-manager adbc-driver-postgresql prometheus-client
 	@touch $@
 
-test-cluster: $(VENV)/installed-dev $(CLUSTER_VERSIONS:%=build/cluster/%/installed)
+test-cluster: $(VENV)/installed-dev build/kafka/installed $(CLUSTER_VERSIONS:%=build/cluster/%/installed)
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_CLUSTER="$(CLUSTER_VERSIONS)" \
 		$(BIN)/python -m pytest -n 0 --durations 0 -rA -m cluster tests/cluster
 

@@ -244,7 +244,8 @@ def part(name: str, count: int, seed: int) -> Report:
 def run(name: str, count: int, seed: int) -> Report:
     """Compare the cases of decisions and drawn ones; print the counts and shrunk cases."""
     report, decided = Report(name), decisions(name)
-    counts = [min(PER_SEED, count - first) for first in range(0, count, PER_SEED)]
+    at_once = report.peer.together or PER_SEED
+    counts = [min(at_once, count - first) for first in range(0, count, at_once)]
     with Program.start(report.peer) as program:
         for decision, there in zip(decided, program.answers([one.case for one in decided]), strict=True):
             report.add_decided(decision, there)

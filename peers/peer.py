@@ -43,6 +43,7 @@ class Peer:
         smaller: of a case: simpler ones.
         command: its program, if it is not ``Peer.java``.
         processes: how many run beside each other; None: one per core.
+        together: a process gets so many cases, and a blank line at their end; 0: it answers each by itself.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Peer:
     smaller: Callable[[Case], Iterator[Case]]
     command: Callable[[], list[str | Path]] | None = None
     processes: int | None = None
+    together: int = 0
 
 
 class PeerError(Exception):
@@ -88,6 +90,8 @@ class Program:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         lines = [json.dumps(self.peer.given(case)) + "\n" for case in cases]
+        if self.peer.together:
+            lines.append("\n")
         threading.Thread(target=_write, args=(self.process.stdin, lines), daemon=True).start()
         for case in cases:
             line = self.process.stdout.readline()

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -54,7 +54,15 @@ class Run:
         database: the URI.
         folder: checkpoint, metrics and log.
         options: of Spark's Kafka source.
+        python: the interpreter, whose environment has PySpark.
+        submit: options of spark-submit.
     """
+
+    python = Path(sys.executable)
+    submit: Sequence[str] = (
+        *("--master", "local[2]", "--driver-memory", "2g"),
+        *("--conf", "spark.python.daemon.module=beamish.spark.daemon"),
+    )
 
     def __init__(self, broker: str, database: str, folder: Path, **options: object) -> None:
         """Create the topics."""
@@ -67,15 +75,10 @@ class Run:
         given = {"broker": self.broker, "database": self.database, "checkpoint": self.folder / "checkpoint"}
         given["metrics"] = self.folder / "metrics"
         options = [f"--option={name}={value}" for name, value in self.options.items()]
-        submit = [str(Path(sys.executable).with_name("spark-submit")), *packages(CONNECTOR, FOLDER / "spark")]
-        submit += ["--master", "local[2]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false"]
-        submit += [
-            "--conf",
-            "spark.python.daemon.module=beamish.spark.daemon",
-            str(Path(__file__).with_name("query.py")),
-        ]
+        submit = [str(self.python.with_name("spark-submit")), *packages(CONNECTOR, FOLDER / "spark"), *self.submit]
+        submit += ["--conf", "spark.ui.enabled=false", str(Path(__file__).with_name("query.py"))]
         told = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-        environment = os.environ | own_home(FOLDER / "spark") | {"PYSPARK_PYTHON": sys.executable}
+        environment = os.environ | own_home(FOLDER / "spark") | {"PYSPARK_PYTHON": str(self.python)}
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [*submit, *told, *options, *arguments], stdout=log, stderr=log, env=environment, start_new_session=True

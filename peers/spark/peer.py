@@ -4,7 +4,8 @@ Normalised:
 
 - A step is a batch. Spark judges its rows by the watermark of the batch before, and emits and evicts by its own: here rows, then a watermark.
 - A row at the gap's end joins a session of Spark: its gap is 1 microsecond shorter, and its sessions end so much earlier.
-- A batch ends the script, whose rows are in both inputs, far ahead, and left out.
+- Each batch has a row of the key "clock" per input, at or after all others, which moves the watermark; a last batch has one far ahead. They are
+  left out. So many cases share a query: few clocks are drawn.
 - Full joins with a time range are refused here, and not drawn.
 - Spark takes no row of a join or of dropDuplicatesWithinWatermark that is behind the watermark, so none is drawn; and no time before 1970,
   where its watermark begins.
@@ -13,6 +14,8 @@ Normalised:
 
 from __future__ import annotations
 
+import json
+import random
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,18 +29,21 @@ from beamish.accumulations import Collect, InnerJoin, LeftOuterJoin, RightOuterJ
 from beamish.durations import Duration
 from beamish.instants import instant_us
 from beamish.pane import Pane
-from beamish.script import as_step
 from beamish.testing import TestStream
 from beamish.triggers import Always
 from peers.cases import without_parts
 from peers.peer import Case, Peer, Row
-from tests.strategies.scripts import scripts
+from tests.strategies.scripts import teams
 
 SECOND, TENTH = 1_000_000, 100_000
 BEGIN, END = 10_000 * SECOND, 10**6 * SECOND
 """Added to drawn times, and the time of the last row."""
 JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin}
-LAST = "end of script"
+CLOCK = "clock"
+CLOCKS = 3
+"""Clocks per query."""
+_LEAPS = [1, 5, 10, 10, 20, 30, 50, 100, 400]
+"""Tenths of seconds from batch to batch."""
 
 _windows = st.sampled_from(
     [
@@ -63,28 +69,37 @@ def cases(draw: st.DrawFn) -> Case:
         case["before"], case["after"] = (TENTH * side for side in draw(_spans))
     if kind == "first":
         case["delay"] = max(case["delay"], TENTH)
-    script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False))
-    return case | {"script": list(draw(_batches(case, script)))}
+    clock = random.Random(json.dumps([case, draw(st.integers(1, CLOCKS))]))
+    return case | {"script": list(draw(_batches(case, clock)))}
+
+
+_lags = st.one_of(st.integers(0, 40), st.integers(0, 10), st.sampled_from([45, 50, 51, 75, 80, 120, 250]))
 
 
 @st.composite
-def _batches(draw: st.DrawFn, case: Case, script: TestStream) -> list[dict[str, Any]]:
+def _batches(draw: st.DrawFn, case: Case, clock: random.Random) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     sides = ["left", "right"] if case["kind"] == "join" else ["left"]
-    rows = 0
-    for event in script.events:
-        batch = []
+    now, number = dict.fromkeys(sides, BEGIN), 0
+    for _ in range(clock.randrange(2, 10)):
         behind = watermarks({**case, "script": events})[-1]
-        for given in as_step(event).rows:
-            ts = BEGIN + round(given["ts"] * SECOND) // TENTH * TENTH
+        now = {side: time + clock.choice(_LEAPS) * TENTH for side, time in now.items()}
+        batch: list[dict[str, Any]] = []
+        for _ in range(draw(st.sampled_from([0, 1, 1, 2, 3]))):
+            side = draw(st.sampled_from(sides))
+            ts = now[side] - draw(_lags) * TENTH
             if case["kind"] in ("first", "join"):
                 ts = max(ts, behind + TENTH)
-            batch.append({"ts": ts, "key": given["team"], "input": draw(st.sampled_from(sides))})
+            batch.append({"ts": ts, "key": draw(teams), "input": side})
         batch.sort(key=lambda row: row["ts"])
-        if batch:
-            events.append({"rows": [{**row, "n": rows + number} for number, row in enumerate(batch)]})
-            rows += len(batch)
+        rows = [{**row, "n": number + at} for at, row in enumerate(batch)]
+        number += len(rows)
+        events.append({"rows": rows + [_tick(side, time) for side, time in now.items()]})
     return events
+
+
+def _tick(side: str, ts: int) -> dict[str, Any]:
+    return {"ts": ts, "key": CLOCK, "n": -1, "input": side}
 
 
 def watermarks(case: Case) -> list[int]:
@@ -101,19 +116,23 @@ def watermarks(case: Case) -> list[int]:
 
 
 def given(case: Case) -> Case:
-    """The case as its program gets it: batches, and a last one that ends all windows."""
-    last = [{"ts": END, "key": LAST, "n": -1, "input": side} for side in ("left", "right")]
-    batches = [event["rows"] for event in case["script"]]
+    """The case as its program gets it: options, the clock's rows of each batch, its own rows; a last batch ends all windows."""
     shorter = {"gap": case["gap"] - 1} if case["kind"] == "session" else {}
-    return {name: value for name, value in case.items() if name != "script"} | shorter | {"batches": [*batches, last]}
+    options = {name: value for name, value in case.items() if name != "script"} | shorter
+    batches = [event["rows"] for event in case["script"]] + [[_tick(side, END) for side in ("left", "right")]]
+    clock = [[row for row in batch if row["key"] == CLOCK] for batch in batches]
+    return {"options": options, "clock": clock, "batches": [_own(batch) for batch in batches]}
+
+
+def _own(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in batch if row["key"] != CLOCK]
 
 
 def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
     """The answer of Spark."""
-    rows = [row for row in answer["rows"] if LAST not in row and -1 not in row[1:]]
     if case["kind"] in ("first", "join"):
-        return _unordered(row[1:] for row in rows)
-    return _in_windows(case, (tuple(row) for row in rows))
+        return _unordered(row[1:] for row in answer["rows"])
+    return _in_windows(case, (tuple(row) for row in answer["rows"]))
 
 
 def _unordered(rows: Iterator[list[Any]]) -> list[Row]:
@@ -158,7 +177,7 @@ def _traced(case: Case) -> Iterator[tuple[int, Pane]]:
     script, batches, join = TestStream(), [], case["kind"] == "join"
     for number, (event, watermark) in enumerate(zip(case["script"], watermarks(case), strict=False)):
         for side in ("left", "right") if join else ("left",):
-            rows = [_given(row, join) for row in event["rows"] if row["input"] == side]
+            rows = [_given(row, join) for row in _own(event["rows"]) if row["input"] == side]
             script = script.add(rows, **({"input": side} if join else {}))
             batches.append(number)
         script = script.advance_watermark_to(watermark / SECOND)
@@ -228,4 +247,6 @@ PEER = Peer(
     kinds,
     without_parts,
     command,
+    processes=1,
+    together=5000,
 )

@@ -1,4 +1,7 @@
-"""The program of the peer Spark: cases as JSON lines in, rows as JSON lines out. Some queries run at a time, each in a thread."""
+"""The program of the peer Spark: cases as JSON lines in, a blank line at their end; rows as JSON lines out.
+
+A query answers all cases with the same options and the same clock. Some queries run at a time, each in a thread.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,19 +28,21 @@ def _span(microseconds: int) -> str:
     return f"{microseconds} microseconds"
 
 
-def _query(case: Case, rows: DataFrame, right: DataFrame) -> DataFrame:
-    """The query of a case; all times in its result are in microseconds."""
-    match case["kind"]:
+def _query(options: Case, rows: DataFrame, right: DataFrame) -> DataFrame:
+    """The query of some cases; all times in its result are in microseconds."""
+    match options["kind"]:
         case "window" | "updates" | "session":
-            window = _window(case)
-            groups = rows.groupBy("key", window.alias("w")).agg(F.sort_array(F.collect_list("n")).alias("rows"))
-            return groups.select("key", F.unix_micros("w.start"), F.unix_micros("w.end"), "rows")
+            groups = rows.groupBy("case", "key", _window(options).alias("w"))
+            found = groups.agg(F.sort_array(F.collect_list("n")).alias("rows"))
+            return found.select("case", "key", F.unix_micros("w.start"), F.unix_micros("w.end"), "rows")
         case "first":
-            return rows.dropDuplicatesWithinWatermark(["key"]).select("key", "n")
+            return rows.dropDuplicatesWithinWatermark(["case", "key"]).select("case", "key", "n")
     left = rows.alias("l")
-    before, after = (F.expr(f"interval {_span(case[side])}") for side in ("before", "after"))
+    before, after = (F.expr(f"interval {_span(options[side])}") for side in ("before", "after"))
     near = F.col("r.ts").between(F.col("l.ts") - before, F.col("l.ts") + after)
-    return left.join(right.alias("r"), (F.col("l.key") == F.col("r.key")) & near, case["how"]).select("l.n", "r.n")
+    same = (F.col("l.case") == F.col("r.case")) & (F.col("l.key") == F.col("r.key"))
+    pairs = left.join(right.alias("r"), same & near, options["how"])
+    return pairs.select(F.coalesce("l.case", "r.case"), "l.n", "r.n")
 
 
 def _window(case: Case) -> Column:
@@ -48,43 +53,50 @@ def _window(case: Case) -> Column:
 
 def _read(spark: SparkSession, folder: Path, case: Case) -> DataFrame:
     """Rows of an input, a file per batch."""
-    lines = spark.readStream.schema("ts long, key string, n long").option("maxFilesPerTrigger", 1).json(str(folder))
+    lines = (
+        spark.readStream.schema("case long, ts long, key string, n long")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(folder))
+    )
     return lines.withColumn("ts", F.timestamp_micros("ts")).withWatermark("ts", _span(case["delay"]))
 
 
-def answer(spark: SparkSession, case: Case) -> dict[str, Any]:
-    """The rows of a case, each with its batch."""
-    found: list[list[Any]] = []
+def answer(spark: SparkSession, options: Case, batches: Sequence[Sequence[Case]]) -> dict[int, list[list[Any]]]:
+    """The rows of some cases, by case, each with its batch."""
+    found: dict[int, list[list[Any]]] = defaultdict(list)
 
     def note(batch: DataFrame, number: int) -> None:
-        found.extend([number, *row] for row in batch.collect())
+        for case, *row in batch.collect():
+            found[case].append([number, *row])
 
     with tempfile.TemporaryDirectory(prefix="beamish-spark-") as name:
         folder = Path(name)
-        for number, batch in enumerate(case["batches"]):
+        for number, batch in enumerate(batches):
             for side in ("left", "right"):
                 file = folder / side / f"{number:04}.json"
                 file.parent.mkdir(exist_ok=True)
                 file.write_text("\n".join(json.dumps(row) for row in batch if row["input"] == side))
                 os.utime(file, (1_700_000_000 + number,) * 2)
-        inputs = (_read(spark, folder / side, case) for side in ("left", "right"))
-        writer = _query(case, *inputs).writeStream.outputMode("update" if case["kind"] == "updates" else "append")
+        inputs = (_read(spark, folder / side, options) for side in ("left", "right"))
+        writer = _query(options, *inputs).writeStream.outputMode("update" if options["kind"] == "updates" else "append")
         writer = writer.foreachBatch(note).option("checkpointLocation", str(folder / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
-    return {"rows": found}
+    return found
 
 
-def _answer(spark: SparkSession, line: str) -> str:
-    case = json.loads(line)
+def _answers(spark: SparkSession, cases: Mapping[int, Case]) -> dict[int, str]:
+    """The answers to cases with the same options and the same clock, by case."""
+    first = next(iter(cases.values()))
+    # Spark filters rows with null in the condition of a join before they move the watermark.
+    rows = [[{**row, "case": -1} for row in clock] for clock in first["clock"]]
+    for number, case in cases.items():
+        for batch, own in zip(rows, case["batches"], strict=True):
+            batch += [{**row, "case": number} for row in own]
     try:
-        return json.dumps(answer(spark, case))
+        found = answer(spark, first["options"], rows)
     except Exception as error:  # noqa: BLE001 - whatever Spark says
-        return json.dumps({"failed": str(error).partition("\n")[0]})
-
-
-def _print(answers: SimpleQueue[Future[str]]) -> None:
-    while True:
-        print(answers.get().result(), flush=True)
+        return dict.fromkeys(cases, json.dumps({"failed": str(error).partition("\n")[0]}))
+    return {number: json.dumps({"rows": found.get(number, [])}) for number in cases}
 
 
 def main() -> None:
@@ -98,11 +110,17 @@ def main() -> None:
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
-    answers: SimpleQueue[Future[str]] = SimpleQueue()
-    Thread(target=_print, args=(answers,), daemon=True).start()
+    groups: dict[str, dict[int, Case]] = defaultdict(dict)
     with ThreadPoolExecutor(QUERIES) as pool:
-        for line in sys.stdin:
-            answers.put(pool.submit(_answer, spark, line))
+        for number, line in enumerate(sys.stdin):
+            if line.strip():
+                case = json.loads(line)
+                groups[json.dumps([case["options"], case["clock"]])][number] = case
+                continue
+            done = pool.map(lambda cases: _answers(spark, cases), groups.values())
+            for _, one in sorted(chain.from_iterable(answers.items() for answers in done)):
+                print(one, flush=True)
+            groups.clear()
 
 
 if __name__ == "__main__":

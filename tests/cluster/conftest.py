@@ -2,6 +2,7 @@
 
 import compileall
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tools.servers.cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "cluster"
+SEED = int(os.environ.get("BEAMISH_CLUSTER_SEED", random.SystemRandom().randrange(1_000_000)))
 VERSIONS = os.environ.get("BEAMISH_CLUSTER", "").split()
 PACKAGES = ["pandas>=2.2,<3", "numpy<2.5", "protobuf"]
 
@@ -25,6 +27,12 @@ def _no_path():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONPATH", raising=False)
         yield
+
+
+@pytest.fixture
+def draw(request):
+    print(f"BEAMISH_CLUSTER_SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ BEAMISH_CLUSTER_SEED= draws the same moments again. Timeouts are of seconds, so 
 """
 
 import os
-import random
 import signal
 import time
 
@@ -17,7 +16,6 @@ from tools.servers.cluster import WORKERS, Cluster, kill
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
-SEED = int(os.environ.get("BEAMISH_CLUSTER_SEED", random.SystemRandom().randrange(1_000_000)))
 FILES, TIMEOUT = 12, 20
 CONCURRENT = ("Multiple streaming jobs detected", "two queries write it")
 """Spark stops one of two drivers at a file of the checkpoint, or the table does at an old batch."""
@@ -31,12 +29,6 @@ SETTINGS = {
     "spark.scheduler.minRegisteredResourcesRatio": "1",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
 }
-
-
-@pytest.fixture
-def draw(request):
-    print(f"BEAMISH_CLUSTER_SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 @pytest.fixture(scope="module")

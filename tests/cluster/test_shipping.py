@@ -1,9 +1,11 @@
 """beamish shipped to a cluster whose Python does not have it, in each way of docs/deployment.md."""
 
+import os
 import subprocess
 
 import pytest
 
+from tests.cluster.conftest import ROOT
 from tools.servers.cluster import await_words, executor_settings, kill
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -44,6 +46,30 @@ def test_an_archive_of_an_environment(drivers, environment):
     python = {"PYSPARK_PYTHON": "./environment/bin/python"}
     submit = ["--archives", f"{environment}#environment"]
     check(drivers, ALL, way="installed", submit=submit, environment=python)
+
+
+def test_the_kafka_query(cluster, archive, draw, tmp_path):
+    """On the version whose connector is in Maven Central."""
+    kafka = ROOT / "build" / "kafka" / "venv" / "bin" / "python"
+    if version_of(cluster.python) != version_of(kafka):
+        pytest.skip(f"no connector for PySpark {version_of(cluster.python)}")
+    path, query = {"PYTHONPATH": f"{ROOT}:{ROOT / 'examples'}"}, [str(kafka), "-m", "tests.cluster.kafka_query"]
+    subprocess.run([*query, "--fetch"], cwd=tmp_path, env=os.environ | path, check=True)
+    settings = executor_settings(cluster.network, "driver1") | {"spark.master": cluster.url}
+    query += ["--address", cluster.network.addresses["driver1"], "--python", str(cluster.python)]
+    query += ["--seed", str(draw.random()), "--py-files", str(archive)]
+    for name, value in settings.items():
+        query += ["--conf", f"{name}={value}"]
+    process = cluster.start("driver1", query, tmp_path / "log", **path)
+    try:
+        assert process.wait(1200) == 0, (tmp_path / "log").read_text()
+    finally:
+        kill(process)
+
+
+def version_of(python):
+    code = "import pyspark; print(pyspark.__version__)"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

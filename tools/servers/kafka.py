@@ -23,10 +23,19 @@ class Broker(Server):
 
     name = "kafka"
 
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        """Start the broker.
+
+        Args:
+            host: its address, of this machine or network namespace.
+        """
+        self.host = host
+        super().__init__()
+
     @property
     def address(self) -> str:
         """For ``kafka.bootstrap.servers``."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def prepare(self) -> None:
         controller = free_port()
@@ -58,7 +67,7 @@ class Broker(Server):
 
     def is_ready(self) -> bool:
         with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", self.port)) == 0
+            return one.connect_ex((self.host, self.port)) == 0
 
     @property
     def _config(self) -> Path:
