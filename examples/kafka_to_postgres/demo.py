@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zlib import crc32
 
 import pyspark
 
@@ -36,9 +37,14 @@ BATCHES = 12
 
 
 def drawn(draw: random.Random, rows: int, begin: datetime = BEGIN, users: int = 50) -> Iterator[tuple[str | None, str]]:
-    """Clicks of a day, mostly in order: of 100 six are up to an hour late, three are more than six hours late, one is malformed."""
+    """Clicks of a day, mostly in order: of 100 six are up to an hour late, three are more than six hours late, one is malformed.
+
+    Two partitions get them in turn, so that neither is ahead; else a late click may find the visit before it expired, or not.
+    """
+    names = [f"user {number}" for number in range(users)]
+    of_partition = [[None, *(name for name in names if crc32(name.encode()) % 2 == half)] for half in range(2)]
     for row in range(rows):
-        user = draw.choice([None, *(f"user {number}" for number in range(users))])
+        user = draw.choice(of_partition[row % 2])
         kind = draw.choices(["in order", "late", "too late", "malformed"], [90, 6, 3, 1])[0]
         minutes = draw.uniform(*{"in order": (0, 10), "late": (0, 60)}.get(kind, (360, 1440)))
         ts = begin + timedelta(days=row / rows) - timedelta(minutes=minutes)
