@@ -92,12 +92,19 @@ def killed_in(batch, after, query):
 def test_a_store_fails_and_is_slow(told, store, tmp_path, draw):
     files = rows_of_files()
     write_files(tmp_path / "rows", files)
-    proxy = FailingStore(store.port)
-    query = told(proxy.endpoint)
+    with FailingStore(store.port) as proxy:
+        stopped = run_through(proxy, told(proxy.endpoint), tmp_path, draw)
+    print(f"{proxy.failed} requests failed, {proxy.late} were late; the query stopped {stopped} times")
+    assert min(proxy.failed, proxy.late) > 0
+    assert live(tmp_path / "out") == sessions(files)
+
+
+def run_through(proxy, query, folder, draw):
+    """Run the query to its end, with all faults; how often it stopped."""
     process, stopped = start(query), 0
     for number, (answer, wait, seconds) in enumerate(FAULTS):
-        while not (tmp_path / "out" / f"{number * 2}.json").exists():
-            assert process.poll() is None, said(tmp_path)
+        while not (folder / "out" / f"{number * 2}.json").exists():
+            assert process.poll() is None, said(folder)
             time.sleep(0.1)
         time.sleep(draw.uniform(0, 1))
         proxy.answers, proxy.waits = answer, wait
@@ -108,10 +115,8 @@ def test_a_store_fails_and_is_slow(told, store, tmp_path, draw):
             process, stopped = start(query), stopped + 1
     if process.wait(900):
         process, stopped = start(query), stopped + 1
-        assert process.wait(900) == 0, said(tmp_path)
-    print(f"{proxy.failed} requests failed, {proxy.late} were late; the query stopped {stopped} times")
-    assert min(proxy.failed, proxy.late) > 0
-    assert live(tmp_path / "out") == sessions(files)
+        assert process.wait(900) == 0, said(folder)
+    return stopped
 
 
 def start(query):

@@ -127,9 +127,10 @@ def test_a_database_restarts_in_a_batch(run, postgresql, draw):
 
 
 def test_a_connection_is_cut_after_commit(run, postgresql, draw):
-    proxy = Proxy(postgresql.port, cut={draw.randrange(start, start + 6) for start in (2, 8, 14)})
-    direct, run.database = run.database, run.database.replace(f":{postgresql.port}/", f":{proxy.port}/")
-    run.finish(tries=4)
+    direct = run.database
+    with Proxy(postgresql.port, cut={draw.randrange(start, start + 6) for start in (2, 8, 14)}) as proxy:
+        run.database = direct.replace(f":{postgresql.port}/", f":{proxy.port}/")
+        run.finish(tries=4)
     run.database = direct
     assert proxy.cuts == 3
     assert run.problems(run.clicks()) == []
