@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,14 +14,29 @@ from hypothesis.strategies import SearchStrategy
 
 from peers.peer import Case
 
+PER_SEED = 500
+"""Cases drawn from a seed, before those that others equal are left out; the next ones have the next seed."""
 
-def drawn(cases: SearchStrategy[Case], count: int, number: int) -> list[Case]:
-    """So many cases, always the same for a seed."""
+
+def drawn(cases: SearchStrategy[Case], count: int, number: int) -> Iterator[Case]:
+    """So many different cases, always the same for a seed."""
+    all_drawn = (case for at in itertools.count(number) for case in _of_seed(cases, at))
+    seen: set[str] = set()
+    while len(seen) < count:
+        case = next(all_drawn)
+        text = json.dumps(case, sort_keys=True)
+        if text not in seen:
+            seen.add(text)
+            yield case
+
+
+def _of_seed(cases: SearchStrategy[Case], number: int) -> list[Case]:
+    """The cases of a seed, which Hypothesis repeats in part."""
     found: list[Case] = []
 
     @seed(number)
     @settings(
-        max_examples=count,
+        max_examples=PER_SEED,
         phases=[Phase.generate],
         database=None,
         deadline=None,
@@ -31,7 +47,7 @@ def drawn(cases: SearchStrategy[Case], count: int, number: int) -> list[Case]:
         found.append(case)
 
     collect()
-    return found[:count]
+    return found
 
 
 def without_parts(case: Case) -> Iterator[Case]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib import import_module
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ RUNS = Path(__file__).parent / "runs.json"
 """The counts of a run per peer, for docs/peers.md."""
 RECORDED = Path(__file__).parents[1] / "tests" / "peers" / "recorded"
 """Cases with the answers of each peer."""
-PER_SEED = 500
-"""Cases drawn from a seed, and run by one process of the peer, which may slow down; the next ones have the next seed, and run beside."""
+PER_PROCESS = 500
+"""Cases run by one process of the peer, which may slow down; the next ones run beside."""
 RECORDED_CASES = 150
 """Cases recorded per peer: those of the decisions, then the first ones drawn."""
 SHOWN = 10
@@ -231,26 +231,29 @@ class Report:
             yield f"UNDECIDED {len(found):,} times: {group}"
 
 
-def part(name: str, count: int, seed: int) -> Report:
-    """Compare cases drawn from a seed, by one process of the peer."""
-    report, peer = Report(name), peer_of(name)
-    cases = drawn(peer.cases, count, seed)
-    with Program.start(peer) as program:
+def part(name: str, cases: list[Case]) -> Report:
+    """Compare some cases, by one process of the peer."""
+    report = Report(name)
+    with Program.start(report.peer) as program:
         for case, there in zip(cases, program.answers(cases), strict=True):
             report.add(case, there)
     return report
 
 
+def _parts(peer: Peer, count: int, seed: int) -> Iterator[list[Case]]:
+    cases = drawn(peer.cases, count, seed)
+    while some := list(islice(cases, peer.together or PER_PROCESS)):
+        yield some
+
+
 def run(name: str, count: int, seed: int) -> Report:
     """Compare the cases of decisions and drawn ones; print the counts and shrunk cases."""
     report, decided = Report(name), decisions(name)
-    at_once = report.peer.together or PER_SEED
-    counts = [min(at_once, count - first) for first in range(0, count, at_once)]
     with Program.start(report.peer) as program:
         for decision, there in zip(decided, program.answers([one.case for one in decided]), strict=True):
             report.add_decided(decision, there)
     with ProcessPoolExecutor(report.peer.processes or os.cpu_count()) as pool:
-        for one in pool.map(part, [name] * len(counts), counts, range(seed, seed + len(counts))):
+        for one in pool.map(part, repeat(name), _parts(report.peer, count, seed)):
             report.join(one)
             print(f"{report.cases:,} cases, {report.agreed:,} agree", end="\r", file=sys.stderr)
     print(*report.lines(), sep="\n")

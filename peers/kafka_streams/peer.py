@@ -318,6 +318,8 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
     ``expired``: of the rows that the difference is about one came when its window was expired, here or there. ``late``: one came behind the stream time.
+    ``late_in_buffer``: any row did, whose window shares a buffer with limits. ``follows``: a row of the window came when the wait was
+    over, and is in an earlier window too. ``before_1970``: the window starts before 1970, or one that shares its buffer.
     ``merged``: a session took another record before; ``merged_key``: one of this key. ``past``: a record of the key is older than the
     history. ``left_store``: the step that closes the window puts a window into the store that is its retention later.
     """
@@ -344,18 +346,25 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
     window, step = case["window"], row["place"][0]
     arrived = _arrived(case)[: step + 1]
     same = [(record, time) for record, time in arrived if record["key"] == row["stream"][0]]
-    found: dict[str, Any] = {"merged": _merged(arrived, window), "merged_key": _merged(same, window)}
-    if row["stream"] == ["full"]:
-        return found | {"late": False, "expired": False, "before_1970": False, "left_store": False}
-    end, start = row["place"][1:]
-    inside = [(record["ts"], time) for record, time in same if start <= record["ts"] < end]
     size = window.get("size", window.get("gap"))
     period = window.get("period", size)
+    buffered = case["max_records"] is not None
+    found: dict[str, Any] = {
+        "merged": _merged(arrived, window),
+        "merged_key": _merged(same, window),
+        "late_in_buffer": buffered and any(record["ts"] < time for record, time in arrived),
+        "before_1970": buffered and any(record["ts"] < size - period for record, _ in arrived),
+    }
+    if row["stream"] == ["full"]:
+        return found
+    end, start = row["place"][1:]
+    inside = [(record["ts"], time) for record, time in same if start <= record["ts"] < end]
     latest = arrived[-1][1] // period * period
     return found | {
         "late": any(ts < time for ts, time in inside),
+        "follows": any(ts < end - period and time >= inside[0][0] + case["wait"] for ts, time in inside[1:]),
         "expired": any(record["ts"] + size + case["grace"] <= time for record, time in same),
-        "before_1970": start < 0,
+        "before_1970": found["before_1970"] or start < 0,
         "left_store": start <= latest - size - case["grace"],
     }
 
@@ -388,7 +397,7 @@ def _facts_of_pair(case: Case, row: Row) -> dict[str, Any]:
         and row["right"] in (None, record["n"])
     ]
     here = any(time >= end + case["grace"] for _, time in [mine, *met])
-    there = left + after < mine[1]
+    there = left + after < mine[1] or any(left + after + case["grace"] < time for _, time in met)
     stored = all(ts + before + after + case["grace"] > time for ts, time in [(left, mine[1]), *met])
     return {"expired": here or there or not stored}
 
