@@ -317,11 +317,16 @@ def _reads(case: Case) -> list[Row]:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``expired``: of the rows that the difference is about one came when its window was expired, here or there. ``late``: one came behind the stream time.
-    ``late_in_buffer``: any row did, whose window shares a buffer with limits. ``follows``: a row of the window came when the wait was
-    over, and is in an earlier window too. ``before_1970``: the window starts before 1970, or one that shares its buffer.
-    ``merged``: a session took another record before; ``merged_key``: one of this key. ``past``: a record of the key is older than the
-    history. ``left_store``: the step that closes the window puts a window into the store that is its retention later.
+    ``expired``: of the rows that the difference is about one came when its window was expired, here or there.
+    ``late``: one came behind the stream time. ``late_in_buffer``: any row did, whose window shares a buffer with limits.
+    ``follows``: a row of the window came when the wait was over, and is in an earlier window too.
+    ``shared``: a row of the window is in another one of a buffer with limits.
+    ``before_1970``: the window starts before 1970, or one that shares its buffer.
+    ``gone``: the earlier row of a pair was one size and the grace old.
+    ``deleted_at_once``: a tombstone has the time of a version.
+    ``merged``: a session took another record before; ``merged_key``: one of this key.
+    ``past``: a record of the key is older than the history.
+    ``left_store``: the step that closes the window puts a window into the store that is its retention later, as for every session.
     """
     one = here or there or {}
     window = case.get("window", {"is": ""})
@@ -363,9 +368,10 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
     return found | {
         "late": any(ts < time for ts, time in inside),
         "follows": any(ts < end - period and time >= inside[0][0] + case["wait"] for ts, time in inside[1:]),
+        "shared": buffered and any(ts < end - period or ts >= start + period for ts, _ in inside),
         "expired": any(record["ts"] + size + case["grace"] <= time for record, time in same),
         "before_1970": found["before_1970"] or start < 0,
-        "left_store": start <= latest - size - case["grace"],
+        "left_store": window["is"] == "Sessions" or start <= latest - size - case["grace"],
     }
 
 
@@ -379,9 +385,11 @@ def _merged(arrived: list[tuple[dict[str, Any], int]], window: Mapping[str, Any]
 
 
 def _facts_of_pair(case: Case, row: Row) -> dict[str, Any]:
-    if case["kind"] == "versions" or "failed" in row:
+    if "failed" in row:
         return {}
     arrived = _arrived(case)
+    if case["kind"] == "versions":
+        return {"deleted_at_once": _deleted_at_once([one for one, _ in arrived if one["key"] == row["stream"][0]])}
     (mine,) = (one for one in arrived if one[0]["n"] == row["left"])
     same = [one for one in arrived if one[0]["key"] == mine[0]["key"]]
     if case["kind"] == "as_of":
@@ -399,7 +407,15 @@ def _facts_of_pair(case: Case, row: Row) -> dict[str, Any]:
     here = any(time >= end + case["grace"] for _, time in [mine, *met])
     there = left + after < mine[1] or any(left + after + case["grace"] < time for _, time in met)
     stored = all(ts + before + after + case["grace"] > time for ts, time in [(left, mine[1]), *met])
-    return {"expired": here or there or not stored}
+    pairs = [(min(left, ts), max(mine[1], time)) for ts, time in met] if row["right"] is not None else []
+    gone = any(first + before + after + case["grace"] <= time for first, time in pairs)
+    return {"expired": here or there or not stored, "gone": gone}
+
+
+def _deleted_at_once(records: list[dict[str, Any]]) -> bool:
+    return any(
+        one["gone"] and any(one["ts"] == other["ts"] for other in records[:at]) for at, one in enumerate(records)
+    )
 
 
 def kinds(case: Case) -> Iterator[str]:
@@ -413,7 +429,7 @@ def smaller(case: Case) -> Iterator[Case]:
     plain = {"grace": 0, "max_records": None}
     for name, value in plain.items():
         if case.get(name, value) not in (value, None):
-            yield case | {name: value}
+            yield case | {name: value} | ({"when_full": "shut_down"} if name == "max_records" else {})
 
 
 PEER = Peer(
