@@ -3,8 +3,10 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -37,6 +39,8 @@ import org.joda.time.Instant;
 /** Runs windowing cases on Beam's DirectRunner: a case per line of stdin, its panes per line of stdout (peers/README.md). */
 public final class Peer {
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  private static final Duration LIMIT = Duration.standardSeconds(30);
 
   /** The panes of the running case, in order of output; -1 - step marks the end of a step. */
   private static final List<ObjectNode> OUTPUT = Collections.synchronizedList(new ArrayList<>());
@@ -84,7 +88,10 @@ public final class Peer {
     grouped.setWindowingStrategyInternal(strategy);
     grouped.apply("Panes", ParDo.of(new WritePane()));
     PipelineResult result = pipeline.run();
-    result.waitUntilFinish();
+    if (result.waitUntilFinish(LIMIT) == null) {
+      cancel(result);
+      throw new AssertionError("not finished after " + LIMIT.getStandardSeconds() + " seconds");
+    }
     boolean ends = given.get("script").toString().contains("\"infinity\"");
     ArrayNode panes = answer.putArray("panes");
     for (ObjectNode pane : OUTPUT) {
@@ -95,10 +102,19 @@ public final class Peer {
     answer.put("expired", count(result, "DroppedDueToLateness"));
   }
 
+  private static void cancel(PipelineResult result) {
+    try {
+      result.cancel();
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
   private static DirectOptions options() {
     DirectOptions options = PipelineOptionsFactory.create().as(DirectOptions.class);
     options.setRunner(DirectRunner.class);
     options.setTargetParallelism(1);
+    options.setBlockOnRun(false);
     options.setEnforceEncodability(false);
     options.setEnforceImmutability(false);
     return options;

@@ -83,7 +83,8 @@ public final class Peer {
     Map<List<JsonNode>, List<Integer>> jobs = new LinkedHashMap<>();
     for (int at = 0; at < cases.size(); at++) {
       JsonNode given = cases.get(at);
-      List<JsonNode> query = List.of(given.get("sql"), given.get("config"), given.get("inputs"));
+      JsonNode alone = JSON.getNodeFactory().numberNode(first(given) == 0 ? at : -1);
+      List<JsonNode> query = List.of(given.get("sql"), given.get("config"), given.get("inputs"), alone);
       jobs.computeIfAbsent(query, one -> new ArrayList<>()).add(at);
     }
     List<Map<String, Object>> answers = new ArrayList<>(Collections.nCopies(cases.size(), null));
@@ -112,7 +113,7 @@ public final class Peer {
     }
     List<List<Change>> changes = new ArrayList<>();
     cases.forEach(one -> changes.add(new ArrayList<>()));
-    OUTPUT.forEach(change -> changes.get(change.of).add(change));
+    OUTPUT.forEach(change -> changes.get(change.of - first(cases.get(0))).add(change));
     return changes.stream().map(of -> Map.<String, Object>of("rows", of)).toList();
   }
 
@@ -141,8 +142,9 @@ public final class Peer {
 
   private static List<Event> events(List<JsonNode> cases) {
     List<Event> events = new ArrayList<>();
-    for (int of = 0; of < cases.size(); of++) {
-      for (JsonNode given : cases.get(of).get("script")) {
+    int of = first(cases.get(0));
+    for (JsonNode one : cases) {
+      for (JsonNode given : one.get("script")) {
         if (given.has("watermark")) {
           Event event = new Event();
           event.ts = of * SHIFT + (given.get("watermark").isTextual() ? SHIFT / 2 : given.get("watermark").asLong() / 1000);
@@ -160,8 +162,14 @@ public final class Peer {
           events.add(event);
         }
       }
+      of++;
     }
     return events;
+  }
+
+  /** The first number in the column "of" of a job: 0, a case by itself whose times stay, or 1. */
+  private static int first(JsonNode given) {
+    return given.path("before_1970").asBoolean() ? 0 : 1;
   }
 
   /** A table with the columns of, key, n, part and ts, its rows as they arrive or, with "upserts", its changes by key. */

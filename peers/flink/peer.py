@@ -3,7 +3,7 @@
 Normalised:
 
 - A step is a row or a watermark. Times are tenths of seconds; a watermark of Flink is a millisecond less than ours.
-- Many cases run as one job: the column ``of`` tells them apart (Peer.java).
+- Many cases run as one job: the column ``of`` tells them apart, and their times are moved (Peer.java), but for cases ``before_1970``.
 - Sessions of Flink merge at the gap too: its gap is 1 ms shorter, and its sessions end 1 ms earlier; but for cases that ``touch``.
 - ``window``: final rows, with the watermark after which they are emitted. ``updates``: the rows of each window, one after the
   other; equal ones once. All others: the table at the end.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -99,6 +100,7 @@ def cases(draw: st.DrawFn) -> Case:
     """A query, rows and watermarks."""
     kind = draw(st.sampled_from(["window", "window", "window", *_options]))
     case: Case = {"kind": kind, **{name: draw(option) for name, option in _options[kind].items()}}
+    case["before_1970"] = draw(st.sampled_from([False] * 19 + [True]))
     script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False))
     case["script"] = list(draw(_events(case, script)))
     return case
@@ -145,6 +147,7 @@ def given(case: Case) -> Case:
         "sql": _sql(case),
         "config": config,
         "inputs": [{"name": name, "upserts": name == upserts} for name in names],
+        "before_1970": case["before_1970"],
         "script": [*case["script"], {"watermark": "infinity"}],
     }
 
@@ -424,7 +427,8 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
     ``null_key``: the difference is about rows whose key is null. ``expired``: a row of the key came when its own session was expired.
-    ``deleted``: the key is deleted.
+    ``deleted``: the key is deleted. ``late``: the first row of the key in time came late. ``before_1970``: the difference is about rows
+    before 1970.
     """
     one = here or there or {}
     found = {
@@ -435,19 +439,28 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "null_key": False,
         "expired": False,
         "deleted": False,
+        "late": False,
+        "before_1970": False,
     }
     if "failed" in one:
         return found
     if case["kind"] in ("join", "window_join"):
-        keys = {row["key"] for row in _rows(case) if row["n"] in one["stream"]}
-        return found | {"null_key": keys == {None}}
+        rows = [row for row in _rows(case) if row["n"] in one["stream"]]
+        early = case["before_1970"] and any(row["ts"] < 0 for row in rows)
+        return found | {"null_key": {row["key"] for row in rows} == {None}, "before_1970": early}
+    if case["kind"] == "first":
+        of_key = [
+            (row["ts"], row["ts"] < watermark) for row, watermark in _arrived(case) if row["key"] == one["stream"][0]
+        ]
+        return found | {"late": case["by"] == "ts" and min(of_key, key=itemgetter(0))[1]}
     if case["kind"] == "as_of":
         (key,) = {row["key"] for row in _rows(case) if row["n"] == one["stream"][0]}
         return found | {"deleted": any(row["gone"] and row["key"] == key for row in _rows(case))}
     if case["kind"] == "window":
         size = case["window"]["size"] * SECOND
         expired = [row["key"] for row, watermark in _arrived(case) if row["ts"] + size <= watermark]
-        return found | {"expired": one["stream"][0] in expired}
+        early = case["before_1970"] and one["place"][0] < 0
+        return found | {"expired": one["stream"][0] in expired, "before_1970": early}
     return found
 
 

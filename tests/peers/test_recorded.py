@@ -8,7 +8,7 @@ from peers.cases import read_lines
 from peers.compare import RECORDED, decisions, differences, explained, peer_of
 
 PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
-PARTS = 15
+PARTS = 30
 
 
 @cache
