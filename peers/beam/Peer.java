@@ -40,7 +40,7 @@ import org.joda.time.Instant;
 public final class Peer {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  private static final Duration LIMIT = Duration.standardSeconds(30);
+  private static final Duration LIMIT = Duration.standardSeconds(10);
 
   /** The panes of the running case, in order of output; -1 - step marks the end of a step. */
   private static final List<ObjectNode> OUTPUT = Collections.synchronizedList(new ArrayList<>());
