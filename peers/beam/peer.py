@@ -241,7 +241,8 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     before. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's rows came behind the watermark.
     ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the end of this one. ``nested``: a
     composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one that had ended, and has not ended.
-    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`. ``merged``: several rows of the key are in the window.
+    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`. ``merged``: several rows of the key are in the window. ``endless``: the runner does not finish.
+    ``untimed``: Beam's pane has no timestamp.
     """
     one = here or there or {}
     window = case["window"]
@@ -250,10 +251,13 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "default": case["trigger"] == {"is": "Default"},
         "samples": window.get("period", 0) > window.get("size", 0),
         "combiner": case["combiner"],
+        "mode": case["mode"],
+        "untimed": there is not None and there.get("timestamp") is None,
         "nested": _nested(case["trigger"]),
         "early": "'early'" in str(case["trigger"]),
         "each_or_finally": _each_or_finally(case["trigger"]),
         "before_1970": any(row["ts"] < 0 and row["key"] == one.get("key", row["key"]) for _, row, _ in _arrived(case)),
+        "endless": "not finished" in one.get("failed", ""),
     }
     if "refused" in one:
         found["refused_by_rule"] = one["refused"] == _may_lose_rows(case["trigger"], case["lateness"])
