@@ -40,6 +40,7 @@ import org.joda.time.Instant;
 public final class Peer {
   private static final ObjectMapper JSON = new ObjectMapper();
 
+  /** A case takes less than a second; the runner does not end some (endless-sessions in decided.json). */
   private static final Duration LIMIT = Duration.standardSeconds(10);
 
   /** The panes of the running case, in order of output; -1 - step marks the end of a step. */

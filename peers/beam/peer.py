@@ -241,8 +241,8 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     before. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's rows came behind the watermark.
     ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the end of this one. ``nested``: a
     composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one that had ended, and has not ended.
-    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`. ``merged``: several rows of the key are in the window. ``endless``: the runner does not finish.
-    ``untimed``: Beam's pane has no timestamp.
+    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`. ``merged``: several rows of the key are in the window.
+    ``endless``: the runner does not finish. ``untimed``: Beam's pane has no timestamp.
     """
     one = here or there or {}
     window = case["window"]
