@@ -117,8 +117,8 @@ quick: lint
 	JAVA_HOME="$$(sh tools/find_java.sh)" HYPOTHESIS_PROFILE=quick \
 		$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m "not (spark or dear) or smoke"
 
-test: lint
-	@$(MAKE) --no-print-directory docs
+test: $(VENV)/installed-dev
+	@$(MAKE) --no-print-directory -j 2 lint docs
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10
 
 test-deep: $(VENV)/installed-dev

@@ -15,7 +15,7 @@ Normalised, since the SDK or its runner is free to do it or does not say it:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "finishes": _refused(case),
         "sampled": window.get("period", 0) > window.get("size", 0),
         "processing_time": "after_processing_time" in text,
+        "each": "after_each" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
         "ends": text.count("after_end_of_window") + text.count("default") > 1,
         **(_moment(case, row) if shown else {}),
@@ -219,6 +220,7 @@ def _moment(case: Case, row: Row) -> dict[str, bool]:
     given = [event["watermark"] for event in before if "watermark" in event]
     watermark = END_OF_TIME_US if "infinity" in given else max(given, default=-END_OF_TIME_US)
     end = END_OF_TIME_US if row["end"] is None else row["end"]
+    trigger = json.dumps(case["windowing"]["trigger"])
     lateness = int(case["windowing"].get("allowed_lateness", 0)) * MILLISECOND
     expiry = min(end + lateness, END_OF_TIME_US)
     gap = case["windowing"]["window_fn"].get("gap_size")
@@ -226,9 +228,16 @@ def _moment(case: Case, row: Row) -> dict[str, bool]:
     return {
         "at_expiry": "watermark" in before[-1] and watermark >= expiry,
         "last_moment": "rows" in before[-1] and watermark in [one + lateness for one in ends],
-        "clocked": any("clock" in event for event in before),
-        "clock_past_end": max((event.get("clock", 0) for event in before), default=0) >= end,
+        "timed": '"delay": {}' in trigger or any("clock" in event for event in before),
+        "past_end": max([watermark, *(event.get("clock", 0) for event in before)]) >= end,
+        "expired": gap is not None and any(one["ts"] + gap + lateness <= watermark for one in _inside(before, row)),
     }
+
+
+def _inside(events: Sequence[Mapping[str, Any]], pane: Row) -> Iterator[dict[str, Any]]:
+    """Rows of the pane's key in its window."""
+    rows = (row for event in events for row in event.get("rows", []))
+    return (row for row in rows if row["key"] == pane["key"] and pane["start"] <= row["ts"] < pane["end"])
 
 
 def kinds(case: Case) -> Iterator[str]:

@@ -248,5 +248,5 @@ PEER = Peer(
     without_parts,
     command,
     processes=1,
-    together=5000,
+    together=20_000,
 )

@@ -61,39 +61,39 @@ def _read(spark: SparkSession, folder: Path, case: Case) -> DataFrame:
     return lines.withColumn("ts", F.timestamp_micros("ts")).withWatermark("ts", _span(case["delay"]))
 
 
-def answer(spark: SparkSession, options: Case, batches: Sequence[Sequence[Case]]) -> dict[int, list[list[Any]]]:
-    """The rows of some cases, by case, each with its batch."""
+def answer(
+    spark: SparkSession, folder: Path, options: Case, batches: Sequence[Sequence[Case]]
+) -> dict[int, list[list[Any]]]:
+    """The rows of some cases, by case, each with its batch. ``folder`` is for input and checkpoint."""
     found: dict[int, list[list[Any]]] = defaultdict(list)
 
     def note(batch: DataFrame, number: int) -> None:
         for case, *row in batch.collect():
             found[case].append([number, *row])
 
-    with tempfile.TemporaryDirectory(prefix="beamish-spark-") as name:
-        folder = Path(name)
-        for number, batch in enumerate(batches):
-            for side in ("left", "right"):
-                file = folder / side / f"{number:04}.json"
-                file.parent.mkdir(exist_ok=True)
-                file.write_text("\n".join(json.dumps(row) for row in batch if row["input"] == side))
-                os.utime(file, (1_700_000_000 + number,) * 2)
-        inputs = (_read(spark, folder / side, options) for side in ("left", "right"))
-        writer = _query(options, *inputs).writeStream.outputMode("update" if options["kind"] == "updates" else "append")
-        writer = writer.foreachBatch(note).option("checkpointLocation", str(folder / "checkpoint"))
-        writer.trigger(availableNow=True).start().awaitTermination()
+    for number, batch in enumerate(batches):
+        for side in ("left", "right"):
+            file = folder / side / f"{number:04}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("\n".join(json.dumps(row) for row in batch if row["input"] == side))
+            os.utime(file, (1_700_000_000 + number,) * 2)
+    inputs = (_read(spark, folder / side, options) for side in ("left", "right"))
+    writer = _query(options, *inputs).writeStream.outputMode("update" if options["kind"] == "updates" else "append")
+    writer = writer.foreachBatch(note).option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
     return found
 
 
-def _answers(spark: SparkSession, cases: Mapping[int, Case]) -> dict[int, str]:
+def _answers(spark: SparkSession, folder: Path, cases: Mapping[int, Case]) -> dict[int, str]:
     """The answers to cases with the same options and the same clock, by case."""
-    first = next(iter(cases.values()))
+    name, first = next(iter(cases.items()))
     # Spark filters rows with null in the condition of a join before they move the watermark.
     rows = [[{**row, "case": -1} for row in clock] for clock in first["clock"]]
     for number, case in cases.items():
         for batch, own in zip(rows, case["batches"], strict=True):
             batch += [{**row, "case": number} for row in own]
     try:
-        found = answer(spark, first["options"], rows)
+        found = answer(spark, folder / str(name), first["options"], rows)
     except Exception as error:  # noqa: BLE001 - whatever Spark says
         return dict.fromkeys(cases, json.dumps({"failed": str(error).partition("\n")[0]}))
     return {number: json.dumps({"rows": found.get(number, [])}) for number in cases}
@@ -111,13 +111,14 @@ def main() -> None:
         .getOrCreate()
     )
     groups: dict[str, dict[int, Case]] = defaultdict(dict)
-    with ThreadPoolExecutor(QUERIES) as pool:
+    # The folder outlives all queries: Spark still writes into the checkpoint of one that has ended.
+    with tempfile.TemporaryDirectory(prefix="beamish-spark-") as folder, spark, ThreadPoolExecutor(QUERIES) as pool:
         for number, line in enumerate(sys.stdin):
             if line.strip():
                 case = json.loads(line)
                 groups[json.dumps([case["options"], case["clock"]])][number] = case
                 continue
-            done = pool.map(lambda cases: _answers(spark, cases), groups.values())
+            done = pool.map(lambda cases: _answers(spark, Path(folder), cases), groups.values())
             for _, one in sorted(chain.from_iterable(answers.items() for answers in done)):
                 print(one, flush=True)
             groups.clear()
