@@ -274,7 +274,7 @@ def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
     return {
         "again": pane["index"] > 0,
         "revived": _revived(case, pane, end),
-        "merged": len(_inside(case, pane, end)) > 1,
+        "merged": len(inside(case, pane, end)) > 1,
         "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
         "held": any(
@@ -290,10 +290,10 @@ def _revived(case: Case, pane: Row, end: float) -> bool:
     watermark = max(
         (_watermark(event) for event in case["script"][: pane["step"]] if "watermark" in event), default=-math.inf
     )
-    return watermark < end and any(row["ts"] + gap <= watermark for row in _inside(case, pane, end))
+    return watermark < end and any(row["ts"] + gap <= watermark for row in inside(case, pane, end))
 
 
-def _inside(case: Case, pane: Row, end: float) -> list[dict[str, Any]]:
+def inside(case: Case, pane: Row, end: float) -> list[dict[str, Any]]:
     """The rows of a window until the step of its pane."""
     start = -math.inf if pane["start"] is None else pane["start"]
     came = (row for step, row, _ in _arrived(case) if step <= pane["step"] and pane["key"] == row["key"])

@@ -15,7 +15,7 @@ Normalised, since the SDK or its runner is free to do it or does not say it:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from beamish.instants import END_OF_TIME_US
 from beamish.pane import Pane, PaneKind
 from beamish.script import Event, as_step
 from beamish.testing import TestStream
-from peers.beam.peer import row_of, script_of
+from peers.beam.peer import inside, row_of, script_of
 from peers.cases import without_parts
 from peers.peer import BUILT, Case, Peer, PeerError, Row
 from tests.strategies.scripts import scripts
@@ -193,10 +193,13 @@ def _placed(row: Mapping[str, Any], *, merging: bool) -> Row:
 
 
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """Facts for the decisions."""
+    """Facts for the decisions.
+
+    ``timing``: here and there. ``pane``: the difference is about panes. ``finishes``: the trigger may. ``sampled``: the period is longer than
+    the window. ``ends``: several sub-triggers wait for the end of the window.
+    """
     text = json.dumps(case["windowing"]["trigger"])
     window = case["windowing"]["window_fn"]
-    row = here or there or {}
     shown = [one for one in (here, there) if one and "timing" in one]
     return {
         "window": window["urn"].split(":")[2],
@@ -210,17 +213,21 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "each": "after_each" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
         "ends": text.count("after_end_of_window") + text.count("default") > 1,
-        **(_moment(case, row) if shown else {}),
+        **(_moment(case, text, shown) if shown else {}),
     }
 
 
-def _moment(case: Case, row: Row) -> dict[str, bool]:
-    """The watermark and the clock when a pane was emitted, beside its window."""
+def _moment(case: Case, trigger: str, shown: list[Row]) -> dict[str, bool]:
+    """The watermark and the clock when a pane was emitted, beside its window.
+
+    ``at_expiry``: the watermark makes it expire. ``last_moment``: rows come while it is there. ``timed``: a processing-time timer may have
+    fired. ``by_clock``: the clock is past the end, or the pane late here and early there. ``expired``: so is the session of one of its rows.
+    """
+    row = shown[0]
     before = case["script"][: row["step"] + 1]
     given = [event["watermark"] for event in before if "watermark" in event]
     watermark = END_OF_TIME_US if "infinity" in given else max(given, default=-END_OF_TIME_US)
     end = END_OF_TIME_US if row["end"] is None else row["end"]
-    trigger = json.dumps(case["windowing"]["trigger"])
     lateness = int(case["windowing"].get("allowed_lateness", 0)) * MILLISECOND
     expiry = min(end + lateness, END_OF_TIME_US)
     gap = case["windowing"]["window_fn"].get("gap_size")
@@ -229,15 +236,10 @@ def _moment(case: Case, row: Row) -> dict[str, bool]:
         "at_expiry": "watermark" in before[-1] and watermark >= expiry,
         "last_moment": "rows" in before[-1] and watermark in [one + lateness for one in ends],
         "timed": '"delay": {}' in trigger or any("clock" in event for event in before),
-        "past_end": max([watermark, *(event.get("clock", 0) for event in before)]) >= end,
-        "expired": gap is not None and any(one["ts"] + gap + lateness <= watermark for one in _inside(before, row)),
+        "by_clock": max(event.get("clock", 0) for event in before) >= end
+        or [one["timing"] for one in shown] == ["LATE", "EARLY"],
+        "expired": gap is not None and any(one["ts"] + gap + lateness <= watermark for one in inside(case, row, end)),
     }
-
-
-def _inside(events: Sequence[Mapping[str, Any]], pane: Row) -> Iterator[dict[str, Any]]:
-    """Rows of the pane's key in its window."""
-    rows = (row for event in events for row in event.get("rows", []))
-    return (row for row in rows if row["key"] == pane["key"] and pane["start"] <= row["ts"] < pane["end"])
 
 
 def kinds(case: Case) -> Iterator[str]:
