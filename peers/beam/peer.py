@@ -237,12 +237,13 @@ def _placed(row: dict[str, Any], *, merging: bool) -> Row:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``timing``: here and there. ``refused_by_rule``: ours refuses, or not, as docs/rules/triggers.md has it. ``again``: the window had a pane
-    before. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's rows came behind the watermark.
-    ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the end of this one. ``nested``: a
-    composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one that had ended, and has not ended.
-    ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`. ``merged``: several rows of the key are in the window.
-    ``endless``: the runner does not finish. ``untimed``: Beam's pane has no timestamp.
+    ``timing``: here and there. ``refused_by_rule``: ours refuses, or not, as docs/rules/triggers.md has it. ``again``: the window had a
+    pane before, or the session a row. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's
+    rows came behind the watermark. ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the
+    end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one
+    that had ended, and has not ended. ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`; ``each_timed``: an
+    `AfterProcessingTime` may be. ``merged``: several rows of the key are in the window. ``endless``: the runner does not finish.
+    ``untimed``: Beam's pane has no timestamp.
     """
     one = here or there or {}
     window = case["window"]
@@ -256,6 +257,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "nested": _nested(case["trigger"]),
         "early": "'early'" in str(case["trigger"]),
         "each_or_finally": _each_or_finally(case["trigger"]),
+        "each_timed": all(f"'{name}'" in str(case["trigger"]) for name in ("AfterEach", "AfterProcessingTime")),
         "before_1970": any(row["ts"] < 0 and row["key"] == one.get("key", row["key"]) for _, row, _ in _arrived(case)),
         "endless": "not finished" in one.get("failed", ""),
     }
@@ -271,10 +273,12 @@ def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
     arrived = [one for one in _arrived(case) if one[0] <= pane["step"]]
     span = case["window"].get("size", case["window"].get("gap", math.inf))
     end = math.inf if pane["end"] is None else pane["end"]
+    found = inside(case, pane, end)
+    before = [row for step, row, _ in arrived if step < pane["step"]]
     return {
-        "again": pane["index"] > 0,
+        "again": pane["index"] > 0 or (case["window"]["is"] == "Sessions" and any(one in found for one in before)),
         "revived": _revived(case, pane, end),
-        "merged": len(inside(case, pane, end)) > 1,
+        "merged": len(found) > 1,
         "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
         "held": any(

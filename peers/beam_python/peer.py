@@ -196,10 +196,11 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
     ``timing``: here and there. ``pane``: the difference is about panes. ``finishes``: the trigger may. ``sampled``: the period is longer than
-    the window. ``ends``: several sub-triggers wait for the end of the window.
+    the window. ``ends``: several sub-triggers wait for the end of the window, or one does beside ``Always``.
     """
     text = json.dumps(case["windowing"]["trigger"])
     window = case["windowing"]["window_fn"]
+    ends = text.count("after_end_of_window") + text.count("default")
     shown = [one for one in (here, there) if one and "timing" in one]
     return {
         "window": window["urn"].split(":")[2],
@@ -212,7 +213,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "processing_time": "after_processing_time" in text,
         "each": "after_each" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
-        "ends": text.count("after_end_of_window") + text.count("default") > 1,
+        "ends": ends > 1 or (ends == 1 and "always" in text and "after_each" not in text),
         **(_moment(case, text, shown) if shown else {}),
     }
 
@@ -221,7 +222,8 @@ def _moment(case: Case, trigger: str, shown: list[Row]) -> dict[str, bool]:
     """The watermark and the clock when a pane was emitted, beside its window.
 
     ``at_expiry``: the watermark makes it expire. ``last_moment``: rows come while it is there. ``timed``: a processing-time timer may have
-    fired. ``by_clock``: the clock is past the end, or the pane late here and early there. ``expired``: so is the session of one of its rows.
+    fired. ``by_clock``: the clock is past the end, or the pane is early though the watermark is. ``expired``: so is a session that it overlaps.
+    ``revived``: one of them has ended before the step.
     """
     row = shown[0]
     before = case["script"][: row["step"] + 1]
@@ -231,14 +233,17 @@ def _moment(case: Case, trigger: str, shown: list[Row]) -> dict[str, bool]:
     lateness = int(case["windowing"].get("allowed_lateness", 0)) * MILLISECOND
     expiry = min(end + lateness, END_OF_TIME_US)
     gap = case["windowing"]["window_fn"].get("gap_size")
+    near = [] if gap is None else inside(case, {**row, "start": row["start"] - gap + 1}, end)
+    sessions = [one["ts"] + gap for one in near]
     ends = [end] if gap is None else [one["ts"] + gap for one in before[-1].get("rows", [])]
     return {
         "at_expiry": "watermark" in before[-1] and watermark >= expiry,
         "last_moment": "rows" in before[-1] and watermark in [one + lateness for one in ends],
         "timed": '"delay": {}' in trigger or any("clock" in event for event in before),
         "by_clock": max(event.get("clock", 0) for event in before) >= end
-        or [one["timing"] for one in shown] == ["LATE", "EARLY"],
-        "expired": gap is not None and any(one["ts"] + gap + lateness <= watermark for one in inside(case, row, end)),
+        or (shown[-1]["timing"] == "EARLY" and watermark >= end),
+        "expired": any(one + lateness <= watermark for one in sessions),
+        "revived": any(one <= max(given[:-1], default=-END_OF_TIME_US) for one in sessions),
     }
 
 
