@@ -135,30 +135,38 @@ def in_memory():
 in_memory()
 
 
-def start_spark(settings=()):
-    """A local Spark session with the state store that streaming pipelines need.
+def quick_settings():
+    """Settings of a session whose queries are many and short, with the state store that streaming pipelines need.
 
-    Queries are many and short, so nothing is compiled that would pay only in the long run; and no program is started to read
-    links where a file of a checkpoint is renamed: some sixty per batch, by Spark's own choice among its file managers.
+    Nothing is compiled that would pay only in the long run, and what is compiled stays; and no program is started to read links
+    where a file of a checkpoint is renamed: some sixty per batch, by Spark's own choice among its file managers.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     import pyspark
-    from pyspark.sql import SparkSession
 
+    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC"
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
+    return {
+        "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
+        "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
+        "spark.driver.extraJavaOptions": f"{java} -Djdk.lang.Process.launchMechanism=VFORK",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+    }
+
+
+def start_spark(settings=()):
+    """A local Spark session."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
     spark = (
         SparkSession.builder.master("local[2, 2]")  # a task that failed runs once more, as on a cluster
         .appName("beamish-tests")
-        .config("spark.sql.streaming.stateStore.providerClass", f"{streaming}.state.RocksDBStateStoreProvider")
-        .config("spark.sql.streaming.checkpointFileManagerClass", f"{managers}.FileSystemBasedCheckpointFileManager")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -Djdk.lang.Process.launchMechanism=VFORK")
-        .config("spark.sql.shuffle.partitions", 2)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
-        .config(map=dict(settings))
+        .config(map=quick_settings() | dict(settings))
         .getOrCreate()
     )
     set_no_permissions(spark)

@@ -23,6 +23,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from beamish.watching import BatchCounts
 from tests.agreement import differences
+from tests.conftest import quick_settings
 from tests.kinds.versions.test_on_spark import SCRIPT as AS_OF
 from tests.kinds.versions.test_on_spark import join, rate
 from tests.pages import run_page
@@ -205,18 +206,8 @@ def notebook(spark):
 
 
 def main():
-    spark = (
-        SparkSession.builder.remote("local[2]")
-        .config(
-            "spark.sql.streaming.stateStore.providerClass",
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        )
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-        .config("spark.python.daemon.module", "beamish.spark.daemon")
-        .config("spark.sql.shuffle.partitions", 2)
-        .config("spark.ui.enabled", "false")
-        .getOrCreate()
-    )
+    settings = {**quick_settings(), "spark.python.daemon.module": "beamish.spark.daemon"}
+    spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
     assert "connect" in type(spark).__module__
     for part in sys.argv[1:]:
         try:
