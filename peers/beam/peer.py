@@ -238,12 +238,12 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
     ``timing``: here and there. ``refused_by_rule``: ours refuses, or not, as docs/rules/triggers.md has it. ``again``: the window had a
-    pane before, or the session a row. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``: one of the pane's
-    rows came behind the watermark. ``held``: a row of another window came on time, and may hold Beam's output watermark at or before the
-    end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is. ``revived``: a session has taken one
-    that had ended, and has not ended. ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`; ``each_timed``: an
-    `AfterProcessingTime` may be. ``merged``: several rows of the key are in the window. ``endless``: the runner does not finish.
-    ``untimed``: Beam's pane has no timestamp.
+    pane before, or a session that is only there a row. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``:
+    one of the pane's rows came behind the watermark. ``held``: a row of another window came on time, and may hold Beam's output watermark
+    at or before the end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is. ``revived``: a
+    session has taken one that had ended, and has not ended. ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`;
+    ``each_timed``: an `AfterProcessingTime` may be. ``merged``: several rows of the key are in the window. ``endless``: the runner does
+    not finish. ``untimed``: Beam's pane has no timestamp. ``empty``: it has no row.
     """
     one = here or there or {}
     window = case["window"]
@@ -264,21 +264,22 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     if "refused" in one:
         found["refused_by_rule"] = one["refused"] == _may_lose_rows(case["trigger"], case["lateness"])
     if "timing" in one:
-        found |= _facts_of_pane(case, one)
+        found |= _facts_of_pane(case, one, only_there=here is None)
         found["timing"] = " ".join(row["timing"] for row in (here, there) if row)
     return found
 
 
-def _facts_of_pane(case: Case, pane: Row) -> dict[str, Any]:
+def _facts_of_pane(case: Case, pane: Row, *, only_there: bool) -> dict[str, Any]:
     arrived = [one for one in _arrived(case) if one[0] <= pane["step"]]
     span = case["window"].get("size", case["window"].get("gap", math.inf))
     end = math.inf if pane["end"] is None else pane["end"]
     found = inside(case, pane, end)
-    before = [row for step, row, _ in arrived if step < pane["step"]]
+    came_before = any(step < pane["step"] and row in found for step, row, _ in arrived)
     return {
-        "again": pane["index"] > 0 or (case["window"]["is"] == "Sessions" and any(one in found for one in before)),
+        "again": pane["index"] > 0 or (only_there and case["window"]["is"] == "Sessions" and came_before),
         "revived": _revived(case, pane, end),
         "merged": len(found) > 1,
+        "empty": not pane["rows"],
         "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
         "held": any(
