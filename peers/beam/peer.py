@@ -12,8 +12,9 @@ Normalised, since the SDK or its runner is free to do it or measures time in mil
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -243,7 +244,9 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     at or before the end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is. ``revived``: a
     session has taken one that had ended, and has not ended. ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`;
     ``each_timed``: an `AfterProcessingTime` may be. ``merged``: several rows of the key are in the window. ``endless``: the runner does
-    not finish. ``untimed``: Beam's pane has no timestamp. ``empty``: it has no row.
+    not finish, or fails on an `AfterEach` that has. ``untimed``: Beam's pane has no timestamp. ``empty``: it has no row, or
+    accumulates. ``timed``: an `AfterProcessingTime` is in the trigger. ``ticked``: the clock has advanced since the watermark
+    reached the window's end.
     """
     one = here or there or {}
     window = case["window"]
@@ -257,9 +260,10 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "nested": _nested(case["trigger"]),
         "early": "'early'" in str(case["trigger"]),
         "each_or_finally": _each_or_finally(case["trigger"]),
+        "timed": "'AfterProcessingTime'" in str(case["trigger"]),
         "each_timed": all(f"'{name}'" in str(case["trigger"]) for name in ("AfterEach", "AfterProcessingTime")),
         "before_1970": any(row["ts"] < 0 and row["key"] == one.get("key", row["key"]) for _, row, _ in _arrived(case)),
-        "endless": "not finished" in one.get("failed", ""),
+        "endless": any(text in one.get("failed", "") for text in ("not finished", "firstUnfinished")),
     }
     if "refused" in one:
         found["refused_by_rule"] = one["refused"] == _may_lose_rows(case["trigger"], case["lateness"])
@@ -279,7 +283,8 @@ def _facts_of_pane(case: Case, pane: Row, *, only_there: bool) -> dict[str, Any]
         "again": pane["index"] > 0 or (only_there and case["window"]["is"] == "Sessions" and came_before),
         "revived": _revived(case, pane, end),
         "merged": len(found) > 1,
-        "empty": not pane["rows"],
+        "empty": not pane["rows"] or case["mode"] != "discarding",
+        "ticked": _ticked(case["script"][: pane["step"]], end),
         "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
         "held": any(
@@ -310,6 +315,12 @@ def _leapt(case: Case, step: int, end: float) -> bool:
     moved = [_watermark(event) for event in case["script"][: step + 1] if "watermark" in event]
     before = max(moved[:-1], default=-math.inf)
     return "watermark" in case["script"][step] and before < end and moved[-1] >= end + case["lateness"]
+
+
+def _ticked(script: Sequence[Mapping[str, Any]], end: float) -> bool:
+    """Whether a clock comes after a watermark at or past an end."""
+    past = itertools.dropwhile(lambda event: "watermark" not in event or _watermark(event) < end, script)
+    return any("clock" in event for event in past)
 
 
 def _watermark(event: Mapping[str, Any]) -> float:
