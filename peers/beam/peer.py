@@ -242,11 +242,10 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     pane before, or a session that is only there a row. ``leapt``: the watermark passed its end and a later expiry at once. ``behind``:
     one of the pane's rows came behind the watermark. ``held``: a row of another window came on time, and may hold Beam's output watermark
     at or before the end of this one. ``nested``: a composite is early or late. ``before_1970``: a row of the key is. ``revived``: a
-    session has taken one that had ended, and has not ended. ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`;
-    ``each_timed``: an `AfterProcessingTime` may be. ``merged``: several rows of the key are in the window. ``endless``: the runner does
-    not finish, or fails on an `AfterEach` that has. ``untimed``: Beam's pane has no timestamp. ``empty``: it has no row, or
-    accumulates. ``timed``: an `AfterProcessingTime` is in the trigger. ``ticked``: the clock has advanced since the watermark
-    reached the window's end.
+    session has taken one that had ended, and has not ended. ``each_or_finally``: an `OrFinally` is a part of an `AfterEach`.
+    ``each``, ``timed``: the trigger has an `AfterEach`, an `AfterProcessingTime`. ``merged``: several rows of the key are in the window.
+    ``endless``: the runner does not finish, or fails on an `AfterEach` that has. ``untimed``: Beam's pane has no timestamp. ``repeats``: it
+    may have no new row. ``ticked``: the clock has advanced since the watermark reached the window's end.
     """
     one = here or there or {}
     window = case["window"]
@@ -261,7 +260,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "early": "'early'" in str(case["trigger"]),
         "each_or_finally": _each_or_finally(case["trigger"]),
         "timed": "'AfterProcessingTime'" in str(case["trigger"]),
-        "each_timed": all(f"'{name}'" in str(case["trigger"]) for name in ("AfterEach", "AfterProcessingTime")),
+        "each": "'AfterEach'" in str(case["trigger"]),
         "before_1970": any(row["ts"] < 0 and row["key"] == one.get("key", row["key"]) for _, row, _ in _arrived(case)),
         "endless": any(text in one.get("failed", "") for text in ("not finished", "firstUnfinished")),
     }
@@ -283,7 +282,7 @@ def _facts_of_pane(case: Case, pane: Row, *, only_there: bool) -> dict[str, Any]
         "again": pane["index"] > 0 or (only_there and case["window"]["is"] == "Sessions" and came_before),
         "revived": _revived(case, pane, end),
         "merged": len(found) > 1,
-        "empty": not pane["rows"] or case["mode"] != "discarding",
+        "repeats": not pane["rows"] or case["mode"] != "discarding",
         "ticked": _ticked(case["script"][: pane["step"]], end),
         "leapt": case["lateness"] > 0 and _leapt(case, pane["step"], end),
         "behind": any(row["n"] in pane["rows"] and row["ts"] < watermark for _, row, watermark in arrived),
