@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -84,7 +85,7 @@ class Relation:
         """Whether it is the output of a stage."""
         return self.event_time is None
 
-    @property
+    @cached_property
     def columns(self) -> pa.Schema:
         """The columns that a stage may name: keys and values of panes, all columns of a source."""
         assert self.schema is not None  # noqa: S101 - asked only where there is data

@@ -82,9 +82,10 @@ class Spans:
         """
         last_us = self.span_us[-1]
         end_us = int(numbers.max()) + last_us if len(numbers) else _BEGIN_US
-        beyond = new_us[new_us >= end_us]
-        if len(beyond) > self.policy.rows:
-            wanted = self.policy.rows * int(beyond.max() - beyond.min() + 1) // len(beyond)
+        beyond = np.sort(new_us[new_us >= end_us])
+        if len(beyond) > self.policy.rows or len(np.unique(beyond // last_us)) > self.policy.few_spans:
+            most = beyond[len(beyond) // 10 : len(beyond) - len(beyond) // 10]  # few are far from the others
+            wanted = self.policy.rows * int(most[-1] - most[0] + 1) // len(most)
         elif len(beyond) and len(numbers) and numbers.max() >= self.since_us[-1]:
             wanted = last_us * self.policy.rows // int(rows[numbers.argmax()])
             if wanted > last_us and len(numbers) <= self.policy.few_spans:
@@ -93,7 +94,7 @@ class Spans:
             return
         wanted = min(max(wanted, _SHORTEST_US), _LONGEST_US)
         if max(wanted, last_us) >= 4 * min(wanted, last_us):
-            since_us = end_us if len(numbers) else int(beyond.min())
+            since_us = end_us if len(numbers) else int(beyond[0])
             self._change(max(since_us, self.since_us[-1]), wanted)
         least = int(numbers.min()) if len(numbers) else -LONGEST_US
         while len(self.since_us) > 1 and self.since_us[1] <= least:

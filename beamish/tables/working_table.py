@@ -30,9 +30,9 @@ def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table
         schema: their names without it, and types.
         new: a table of one row, with the value of missing columns; None: null.
     """
-    columns = []
+    columns, stored = [], set(table.schema.names)
     for field in schema:
-        if prefix + field.name in table.schema.names:
+        if prefix + field.name in stored:
             column = table[prefix + field.name]
             columns.append(column if column.type == field.type else cast(column.combine_chunks(), field.type))
         elif new is None:

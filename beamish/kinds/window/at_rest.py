@@ -296,8 +296,7 @@ class Rows(_OfWindows):
         bound, called = keeper(plan, self.of)
         table = self._read(store)
         table = table.filter(pa.array(~table["closed"].to_numpy()))
-        lists = bound.state_of(columns_under(table, "state.", plan.state_schema).columns)
-        state = [column.combine_chunks() for column in lists]
+        state = bound.state_of(columns_under(table, "state.", plan.state_schema))
         place, rows, window = bound.accumulation.kept_rows(state, bound.types, called)
         inside = np.flatnonzero((place >= self.span[0]) & (place < self.span[1]))
         place, rows, window = place[inside], pick(rows, inside), window[inside]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import attrs
 import pyarrow as pa
@@ -48,12 +47,11 @@ class BoundAccumulation:
         Args:
             state: the accumulators of all accumulations.
         """
-        mine = [column.combine_chunks() for column in self.state_of(state.columns)]
-        return self.accumulation.extract_columns(mine, self.types)
+        return self.accumulation.extract_columns(self.state_of(state), self.types)
 
     def check_state(self, state: pa.Table) -> None:
         """Check accumulators of all accumulations; see ``Accumulation.check_state``."""
-        self.accumulation.check_state([column.combine_chunks() for column in self.state_of(state.columns)], self.types)
+        self.accumulation.check_state(self.state_of(state), self.types)
 
     def inputs(self, table: pa.Table) -> list[pa.Array]:
         """Its input columns in a table of rows.
@@ -65,7 +63,11 @@ class BoundAccumulation:
         if self.accumulation.inputs is None:
             columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
         return [
-            *(table[name].combine_chunks() for name in (SIGN, NUMBER, KEPT_BY) if name in table.schema.names),
+            *(
+                table[name].combine_chunks()
+                for name in (SIGN, NUMBER, KEPT_BY)
+                if table.schema.get_field_index(name) >= 0
+            ),
             *columns,
         ]
 
@@ -80,9 +82,9 @@ class BoundAccumulation:
         """Its state columns in a table of slices (kinds/window/packing.py)."""
         return [slices[f"{self.name}.{i}"].combine_chunks() for i in range(len(self.fields))]
 
-    def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
+    def state_of(self, state: pa.Table) -> list[pa.Array]:
         """Its state columns among those of all accumulations."""
-        return columns[self.first : self.first + len(self.fields)]
+        return [state.column(self.first + i).combine_chunks() for i in range(len(self.fields))]
 
 
 def bind_accumulations(
@@ -102,7 +104,7 @@ def bind_accumulations(
     Raises:
         ColumnError: a column is missing, ambiguous, or of the wrong type.
     """
-    first = 0
+    first, signed = 0, SIGN in schema.names
     public = [field for field in schema if not is_reserved(field.name)]
     for name, declared in accumulations.items():
         accumulation = declared.bind(name, inputs)
@@ -116,7 +118,7 @@ def bind_accumulations(
         types = tuple(find_column(schema, where, column).type for column in columns)
         types = (pa.struct(public),) if whole_rows else types
         accumulation.check_types(name, types)
-        adapted = retractable(accumulation, types) if SIGN in schema.names else accumulation
+        adapted = retractable(accumulation, types) if signed else accumulation
         fields = tuple(adapted.fields(types))
         yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
         first += len(fields)

@@ -103,7 +103,7 @@ class Bundle:
         columns: list[pa.Array] = []
         for bound in self.plan.in_state:
             accumulation = bound.accumulation
-            old = None if before is None else [column.combine_chunks() for column in bound.state_of(before.columns)]
+            old = None if before is None else bound.state_of(before)
             if self.plan.preaggregates:
                 new = bound.state_in(table)
                 if old is None:

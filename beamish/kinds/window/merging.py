@@ -286,6 +286,5 @@ def combine_states(plan: WindowPlan, states: pa.Table, groups: Groups) -> pa.Tab
     """Accumulators merged group by group, one row per group."""
     columns: list[pa.Array] = []
     for bound in plan.in_state:
-        mine = [column.combine_chunks() for column in bound.state_of(states.columns)]
-        columns.extend(bound.accumulation.combine(groups, mine))
+        columns.extend(bound.accumulation.combine(groups, bound.state_of(states)))
     return pa.table(columns, schema=plan.state_schema)

@@ -70,7 +70,8 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
         the plan's columns and ``EVENT_TIME``.
     """
     relation = plan.takes[number]
-    columns: dict[str, Any] = {name: table[name] for name in table.schema.names if name in relation.columns.names}
+    known = set(relation.columns.names)
+    columns: dict[str, Any] = {name: table[name] for name in table.schema.names if name in known}
     columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: _event_times(plan, relation, table)}
     if plan.signed:
         columns[SIGN] = signs_of(relation, table)

@@ -51,7 +51,7 @@ class WindowPlan:
     progress: Progress = attrs.field(init=False)
     parts: tuple[WindowPart, ...] = attrs.field(init=False)
 
-    @property
+    @cached_property
     def signed(self) -> bool:
         """Whether the input may retract rows."""
         return SIGN in self.schema.names
@@ -81,7 +81,7 @@ class WindowPlan:
         """Whether slices carry the earliest and latest event time of their rows."""
         return self.observed or any(part.reads_times for part in self.parts)
 
-    @property
+    @cached_property
     def preaggregates(self) -> bool:
         """Whether rows are pre-aggregated by (key, window) before the shuffle.
 

@@ -79,7 +79,7 @@ def _unmatched(
     if not keepers:
         return _too_many(plan, bundle, entry, groups, held)
     for bound in keepers:
-        items, of = items_of(bound.state_of(state.columns)[0].combine_chunks(), Groups.each(groups.count))
+        items, of = items_of(bound.state_of(state)[0], Groups.each(groups.count))
         *columns, times = items.flatten()
         lacking = np.flatnonzero(numbers(times) < 0)
         if not len(lacking):

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.stored import INDEX, Store, note_takes
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.plan import WindowPlan
@@ -79,8 +80,9 @@ class State:
         before = self.note.span_us
         self.note.span_us = _least_span_us(self.policy, self.plan)
         if self.by_key is None:
-            count = len(self.index["segment"])
-            self.note.span_us = self.policy.next_span_us(self.note.span_us, before, count, self.segments.rows)
+            spanned = self.index["end_us"] < END_OF_TIME_US  # others are hashed, whatever the span
+            windows = int(self.index["windows"][spanned].sum())
+            self.note.span_us = self.policy.next_span_us(self.note.span_us, before, int(spanned.sum()), windows)
         self.rewrites = self.changed.options or self.changed.lies or self.note.span_us != before
         return self.windows()
 

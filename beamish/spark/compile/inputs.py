@@ -215,8 +215,9 @@ def _like(inputs: NamedInputs, name: str | None, df: Any) -> SourceRows:
         )
     rows = inputs.named[name]
     named = name_columns(rows.source, Given.asked(df), list(rows.schema.names), whole_rows=False)
+    own = set(named.schema.names)
     for field in rows.schema:
-        if field.name not in named.schema.names:
+        if field.name not in own:
             raise ColumnError(
                 f"apply(initial=...): there is no column {field.name!r}; it must have those of the table's changes"
             )

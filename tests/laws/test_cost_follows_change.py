@@ -1,0 +1,164 @@
+"""The cost of a step follows its rows: entries of the store and calls, counted, for every kind of stage.
+
+What is stored does not count: four times as many keys and windows cost the same. Rows count at most proportionally, and so do columns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import pyarrow.compute as pc
+import pytest
+
+import beamish as bm
+from beamish import local
+from beamish.accumulations import Count, InnerJoin, Max, Sum
+from beamish.contract.stage import Stage
+from beamish.contract.stored import DictStore
+from beamish.kinds.suppress.stage import Suppressed
+from beamish.testing import TestStream
+from beamish.triggers import AfterWatermark, Always
+from tests.kinds.hold_back.stage import held_back
+
+PATIENT = bm.BoundedOutOfOrderness("30 days")
+"""No window ends in a script."""
+SOURCE = bm.Pipeline().event_time("ts", PATIENT).key_by("k")
+COUNTED = SOURCE.window(bm.FixedWindows("1 minute")).trigger(Always()).accumulating_and_retracting()
+SUMS = COUNTED.accumulate(n=Count(), total=Sum("v"))
+TABLE = SOURCE.versions("30 days", values=["v"])
+PAIRS = bm.merge(left=SOURCE, right=SOURCE).trigger(Always()).discarding()
+PIPELINES = {
+    "windows": SUMS,
+    "on-time panes": COUNTED.trigger(AfterWatermark(late=Always())).allowed_lateness("1 hour").accumulate(n=Count()),
+    "sliding windows": COUNTED.window(bm.SlidingWindows("2 minutes", "1 minute")).accumulate(n=Count()),
+    "sessions": COUNTED.window(bm.Sessions("5 seconds")).accumulate(n=Count(), most=Max("v")),
+    "global window": COUNTED.window(bm.GlobalWindow()).accumulate(n=Count()),
+    "several windowings": COUNTED.window(
+        {"minutes": bm.FixedWindows("1 minute"), "hours": bm.FixedWindows("1 hour")}
+    ).accumulate(n=Count()),
+    "windows of rows": COUNTED.window(bm.CountWindows(3)).accumulate(n=Count()),
+    "duplicates in windows": SUMS.deduplicate("v"),
+    "duplicates": SOURCE.deduplicate("v", within="30 days"),
+    "retention": COUNTED.retain(rows=2).accumulate(n=Count()),
+    "conditions": SUMS.where(pc.field("v") >= 0).having(pc.field("n") > 0),
+    "suppress": SUMS.suppress(bm.UntilTimeLimit("1 hour", clock="event")),
+    "final results": SUMS.suppress(bm.UntilWindowCloses()),
+    "stage over panes": SUMS.then(
+        bm.Pipeline().window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting().accumulate(all=Sum("n"))
+    ),
+    "join": PAIRS.window(bm.FixedWindows("1 minute")).accumulate(pair=InnerJoin("left", "right")),
+    "pairs once": PAIRS.window(bm.Within("1 minute", of="left")).accumulate(pair=InnerJoin("left", "right", once=True)),
+    "versions": TABLE,
+    "as-of join": bm.as_of_join(left=bm.Pipeline().event_time("ts", PATIENT), right=TABLE, on="k"),
+    "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
+    "rows held back": held_back(10, SUMS.accumulating()),
+}
+
+
+def rows(keys: Sequence[int], later: int, width: int) -> list[dict[str, Any]]:
+    """A row per key, each key in a minute of its own."""
+    more = {f"c{number}": 0 for number in range(width)}
+    return [{"ts": 60 * key + later, "k": key, "v": key + later, **more} for key in keys]
+
+
+class Counting(DictStore):
+    """A store that counts the entries read and written, over all shards and stages."""
+
+    entries = 0
+
+    def get(self, name: str, default: Any = None) -> Any:
+        Counting.entries += 1
+        return super().get(name, default)
+
+    def put(self, name: str, value: bytes) -> None:
+        Counting.entries += 1
+        super().put(name, value)
+
+    def remove(self, name: str) -> None:
+        Counting.entries += 1
+        super().remove(name)
+
+
+def cost(pipeline: bm.Pipeline, stored: int, touched: int, width: int = 0) -> tuple[int, int]:
+    """Entries and calls of the last step of a script, opened from its stored bytes.
+
+    Args:
+        pipeline: one of PIPELINES.
+        stored: how many keys have rows before it.
+        touched: how many of them have a row in it.
+        width: how many further columns rows have.
+    """
+    script = TestStream()
+    inputs: list[str | None] = [name for name in ("left", "right") if f"{name}=" in repr(pipeline)] or [None]
+    for name in reversed(inputs):
+        script = script.add(rows(range(stored), 0, width), input=name)
+    for later in (1, 2, 3):  # the first ones lay out again what the many rows stored
+        script = script.add(rows(range(0, 4 * touched, 4), later, width), input=inputs[0])
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    with mock.patch.object(local, "DictStore", Counting):
+        given = local._rows_of(pipeline.flow, script.events, None)
+        bound = pipeline.flow.bind(given.schemas, shards=1)
+        outputs = local._run(local._Node(bound, local.Variation(round_trip=True)), script.events, given)
+        for _ in range(len(inputs) + 2):
+            next(outputs)
+        Counting.entries = 0
+        sys.setprofile(count)
+        try:
+            next(outputs)
+        finally:
+            sys.setprofile(None)
+    return Counting.entries, calls
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_cost_is_independent_of_stored_keys_and_windows(name):
+    few, many = (cost(PIPELINES[name], stored, touched=10) for stored in (100, 400))
+    assert many[0] <= few[0] + 3
+    assert many[1] <= 1.1 * few[1]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_cost_is_bounded_by_the_rows_of_the_step(name):
+    few, many = (cost(PIPELINES[name], stored=160, touched=touched) for touched in (10, 40))
+    assert many[0] <= 4 * few[0]
+    assert many[1] <= 4 * few[1]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_cost_is_bounded_by_the_width_of_rows(name):
+    narrow, wide = (cost(PIPELINES[name], stored=20, touched=5, width=width) for width in (50, 200))
+    assert wide[0] == narrow[0]
+    assert wide[1] <= 4 * narrow[1]
+
+
+def test_a_step_without_change_costs_no_segment():
+    assert cost(PIPELINES["windows"], stored=100, touched=0)[0] <= 1
+
+
+def test_every_kind_of_stage_is_counted():
+    stages = [flow.stage for pipeline in PIPELINES.values() for flow in pipeline.flow.flows]
+    counted = {type(stage) for stage in (*stages, *(stage.of for stage in stages if isinstance(stage, Suppressed)))}
+    kinds = {kind for kind in classes_below(Stage) if kind.__module__.startswith("beamish.kinds")}
+    assert kinds <= counted
+
+
+def classes_below(of: type) -> Iterator[type]:
+    for kind in of.__subclasses__():
+        yield kind
+        yield from classes_below(kind)
+
+
+def test_many_columns_cost_proportionally_where_each_is_accumulated():
+    def calls(columns: int) -> int:
+        sums = COUNTED.accumulate(**{f"c{number}": Max(f"c{number}") for number in range(columns)})
+        return cost(sums, stored=20, touched=5, width=columns)[1]
+
+    assert calls(200) <= 4 * calls(50)
