@@ -5,11 +5,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.cpu_seconds import CpuSeconds
 from tests.local_files import set_no_permissions
 from tests.warm import server as warm
 
@@ -18,8 +18,9 @@ LAW_SECONDS, TEST_SECONDS = 8, 2
 """How long a test should compute that is not marked ``dear``, nor starts Spark: more is listed at the end, three times as much fails."""
 
 
-def pytest_configure():
+def pytest_configure(config):
     load_settings()
+    config.pluginmanager.register(CpuSeconds())
 
 
 def load_settings():
@@ -105,18 +106,11 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say how long each part took, and which tests exceed their budget."""
-    seconds: Counter[str] = Counter()
+    """List the tests that exceed their budget."""
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if getattr(report, "when", None) in ("setup", "call", "teardown"):
-                folder = report.nodeid.partition("::")[0].split("/")[1:-1]
-                seconds[folder[0] if folder else "tests"] += report.duration
             if getattr(report, "when", None) == "call" and "over" in dict(report.user_properties):
                 terminalreporter.write_line(f"{report.nodeid} {dict(report.user_properties)['over']}")
-    parts = ", ".join(f"{part} {took:.0f} s" for part, took in seconds.most_common() if took >= 1)
-    if parts:
-        terminalreporter.write_line(f"time per part: {parts}")
 
 
 @pytest.fixture(scope="session")

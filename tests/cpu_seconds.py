@@ -1,0 +1,118 @@
+"""CPU seconds of a run per folder, beside their budgets in cpu_seconds.json: of the tests, and of all processes that they start.
+
+A folder over its budget is listed at the end, and fails nothing: machines differ. So seconds are those of a reference machine: they are
+divided by the time that a fixed loop takes here, relative to there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent
+BUDGETS = TESTS / "cpu_seconds.json"
+"""Per tier: seconds of each folder, and ``aim``, of all together."""
+REFERENCE_SECONDS = 0.0142
+"""CPU time of ``_loop`` on the machine of the budgets (two cores, November 2026)."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds() -> float:
+    """CPU seconds so far of this process, of its living descendants and of those that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime + sum(map(_seconds_of, _children("self")))
+
+
+def _seconds_of(process: str) -> float:
+    try:
+        # The name, in parentheses, may have blanks. Then: state, 10 fields, user, system, ended children's user, system.
+        fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:  # it has just ended
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS + sum(map(_seconds_of, _children(process)))
+
+
+def _children(process: str) -> list[str]:
+    """Process ids of the living children; none where the system is not Linux."""
+    found: list[str] = []
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found += thread.read_text("ascii").split()
+        except OSError:
+            continue
+    return found
+
+
+def slowness() -> float:
+    """CPU time of a fixed loop, relative to the reference machine."""
+    return min(_loop() for _ in range(9)) / REFERENCE_SECONDS
+
+
+def _loop() -> float:
+    begun = time.process_time()
+    counted: Counter[int] = Counter()
+    for number in range(100_000):
+        counted[number % 1_000] += number
+    return time.process_time() - begun
+
+
+def over_budget(seconds: dict[str, float], budgets: dict[str, float]) -> list[str]:
+    """A line per folder that exceeds its budget, or has none."""
+    return [
+        f"{folder}: {found:.0f} CPU seconds, budget {budgets.get(folder, 0):.0f} ({BUDGETS.name})"
+        for folder, found in sorted(seconds.items())
+        if found >= 1 + budgets.get(folder, 0)
+    ]
+
+
+class CpuSeconds:
+    """Plugin that counts CPU seconds per folder and reports them at the end; a worker of pytest-xdist gives its own to the controller."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self._last = 0.0
+
+    def pytest_collection_finish(self) -> None:
+        self._last = cpu_seconds()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        result = yield
+        now = cpu_seconds()
+        path = item.path.relative_to(TESTS)
+        self.seconds[path.parts[0] if len(path.parts) > 1 else "tests"] += max(now - self._last, 0)
+        self._last = now
+        return result
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["cpu_seconds"] = dict(self.seconds)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.seconds.update(getattr(node, "workeroutput", {}).get("cpu_seconds", {}))
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        factor = slowness()
+        seconds = {folder: found / factor for folder, found in self.seconds.items()}
+        parts = ", ".join(
+            f"{folder} {found:.0f}" for folder, found in sorted(seconds.items(), key=lambda one: -one[1]) if found >= 1
+        )
+        if not parts:
+            return
+        terminalreporter.write_line(f"CPU seconds: {parts}; sum {sum(seconds.values()):.0f}")
+        tier = json.loads(BUDGETS.read_text("utf-8")).get(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+        if tier is None or config.option.file_or_dir or config.option.keyword:
+            return
+        terminalreporter.write_line(
+            f"of a reference machine; here they are {factor:.2f} times as long. Aim: {tier['aim']}"
+        )
+        for line in over_budget(seconds, tier):
+            terminalreporter.write_line(line)
