@@ -84,13 +84,17 @@ def differences(left: Sequence[Pane], right: Sequence[Pane], pipeline: Pipeline)
 
 def _of_key(panes: Sequence[Pane], key: Any, options: StageOptions) -> list[Pane]:
     of_key = [pane for pane in panes if key_of(pane) == key]
-    dropped = sorted((pane for pane in of_key if pane.kind is PaneKind.DROPPED), key=_dropped_order)
-    given = [pane for pane in of_key if pane.kind is not PaneKind.DROPPED]
-    if any(getattr(one, "once", False) for one in options.accumulations.values()):
-        # The pairs of a pane come in no order (rules/stages.md#each-pair-once).
-        of_one = groupby(given, key=lambda pane: (pane.window, pane.index, pane.is_last))
-        given = [pane for _, pairs in of_one for pane in sorted(pairs, key=line)]
-    return dropped + given
+    once, found = any(getattr(one, "once", False) for one in options.accumulations.values()), []
+    for is_dropped, run in groupby(of_key, key=lambda pane: pane.kind is PaneKind.DROPPED):
+        if is_dropped:
+            found += sorted(run, key=_dropped_order)
+        elif once:
+            # The pairs of a pane come in no order (rules/stages.md#each-pair-once).
+            of_one = groupby(run, key=lambda pane: (pane.window, pane.index, pane.is_last))
+            found += [pane for _, pairs in of_one for pane in sorted(pairs, key=line)]
+        else:
+            found += run
+    return found
 
 
 def _dropped_order(pane: Pane) -> str:

@@ -14,7 +14,7 @@ out-of-order event times. So before a recent slot is emitted by event time, all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -58,10 +58,10 @@ class SuppressShard(Shard):
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
     ) -> Sequence[Updates]:
         parts = self._inner.updates(sources_us, clock_us, payloads)
-        dropped, kept = _apart(parts)
         if self._passes:
             self._held = held = self._new_table()
-            return [*dropped, *self._leave(held), *(part.where(part.columns["kind"] != MERGED_KIND) for part in kept)]
+            return [*self._leave(held), *_unchanged(parts)]
+        dropped, kept = _apart(parts)
         self._held = held = self._hold(kept)
         return [*dropped, *self._leave(held), *self._evict(held)]
 
@@ -205,6 +205,16 @@ def _apart(parts: Iterable[Updates]) -> tuple[list[Updates], list[Updates]]:
         if not is_dropped.all():
             kept.append(attrs.evolve(part.where(~is_dropped), dropped=None))
     return dropped, kept
+
+
+def _unchanged(parts: Iterable[Updates]) -> Iterator[Updates]:
+    """Updates in the stage's order, without merged windows: dropped rows in parts of their own, which have no values."""
+    for part in parts:
+        kept = part.where(part.columns["kind"] != MERGED_KIND)
+        run = np.cumsum(np.diff(kept.columns["kind"] == DROPPED_KIND, prepend=False))
+        for number in np.unique(run):
+            dropped, others = _apart([kept.where(run == number)])
+            yield from (*dropped, *others)
 
 
 RECENT = 0

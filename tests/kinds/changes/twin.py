@@ -138,7 +138,7 @@ class ChangesTwin:
             for change in changes:
                 by_key.setdefault(name_of(change), []).append(change)
             ordered = [one for of_key in by_key.values() for one in sorted(of_key, key=lambda one: one.passing)]
-            return [*self.dropped, *before, *(one.row for one in ordered)]
+            return [*before, *self.dropped, *(one.row for one in ordered)]
         for change in changes:
             new = ChangeSlot(change.key, change.bounds, self.clock, newest=change, closes=self.grace is not None)
             self.held.slots.setdefault((name_of(change), change.bounds), new).take(change)

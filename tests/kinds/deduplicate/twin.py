@@ -35,11 +35,11 @@ class OnceTwin:
     def step(self, step: Step) -> list[Pane]:
         """Panes of the stage before, then the watermark, then rows of a source."""
         self.side.step(step, self.clock)
-        out = list(self.take(self.side.panes))
+        out = dropped_first(self.take(self.side.panes))
         self.watermark = max(self.watermark, self.side.watermark)
         if step.clock_us is not None:
             self.clock = step.clock_us
-        return [*out, *self.take(self.side.rows)]
+        return out + dropped_first(self.take(self.side.rows))
 
     def take(self, arrivals: Sequence[Arrival]) -> Iterator[Pane]:
         """A bundle of rows."""
@@ -73,6 +73,11 @@ class OnceTwin:
             late = late_by(one.time_us, DropReason.EXPIRED, self.watermark) if by_time else None
             key, _ = self.key_and_values(one.values)
             yield Pane(key, None, dict(one.values), kind=PaneKind.DROPPED, reason=reason, late_by_us=late)
+
+
+def dropped_first(panes: Iterator[Pane]) -> list[Pane]:
+    """The output of a bundle in its order (rules/output.md#order-of-output)."""
+    return sorted(panes, key=lambda pane: pane.kind is not PaneKind.DROPPED)
 
 
 TWIN = OnceTwin

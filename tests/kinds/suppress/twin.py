@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 import beamish as bm
-from beamish import Pane, PaneKind
+from beamish import DropReason, Pane, PaneKind
 from beamish.flow import Flow
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.script import Step
@@ -122,7 +122,7 @@ def time_of(pane: Pane) -> int:
 
 
 class Telling(Twin):
-    """A stage of windows that reports its updates; it emits dropped rows only."""
+    """A stage of windows that reports its updates and dropped rows, in order; it emits nothing."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
@@ -139,6 +139,11 @@ class Telling(Twin):
 
     def give(self, pane: Pane, rows: Sequence[Row] = ()) -> None:
         self.updates.append((pane, list(rows)))
+
+    def drop(self, key: Key, bounds: Bounds | None, reason: DropReason, row: Row) -> None:
+        super().drop(key, bounds, reason, row)
+        self.updates += [(pane, []) for pane in self.out]
+        self.out.clear()
 
     def became(self, key: Key, bounds: Bounds, into: Bounds) -> None:
         self.updates.append((key, bounds, into))
@@ -175,18 +180,23 @@ class SuppressTwin:
 
     def step(self, step: Step) -> list[Pane]:
         """The output of a step (rules/suppress.md#suppress-step)."""
-        dropped = self.inner.step(step)
+        self.inner.step(step)
         told, self.inner.updates = self.inner.updates, []
         if not self.holds:  # rules/suppress.md#suppress-zero-wait
             before = self.held.let_go(list(self.held.slots.values()))
-            passing = [row for pane, *_ in told if isinstance(pane, Pane) for row in self.inner.rows_of(pane)]
-            return [*dropped, *before, *passing]
+            return [*before, *(row for pane, *_ in told if isinstance(pane, Pane) for row in self.rows_of(pane))]
+        dropped: list[Pane] = []
         for update in told:
             if len(update) == 3:
                 self.became(*update)
+            elif update[0].kind is PaneKind.DROPPED:
+                dropped.append(update[0])
             else:
                 self.take(*update)
         return dropped + self.held.leave(self.inner.watermark, self.inner.clock)
+
+    def rows_of(self, pane: Pane) -> list[Pane]:
+        return [pane] if pane.kind is PaneKind.DROPPED else self.inner.rows_of(pane)
 
     def take(self, pane: Pane, rows: Sequence[Row]) -> None:
         slot = self.slot(pane.key, bounds_of_pane(pane))
