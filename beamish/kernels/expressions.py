@@ -96,12 +96,12 @@ def read_formula(where: str, value: Any, example: str) -> Formula:
 
 
 def read_condition(where: str, value: Any, example: str) -> Formula:
-    """Read a condition on rows or panes (OptionError: not a pyarrow expression, or one that is never true)."""
+    """Read a condition on rows or panes (OptionError: not a pyarrow expression, one that is never true, or one that compares with null)."""
     formula = read_formula(where, value, example)
     if _NULL_COMPARED.search(_TEXT.sub("", str(formula))):
         raise OptionError(
-            f"{where}={formula!r}: a comparison with null is null, so it would drop every row; use pc.field('x').is_null(), or "
-            "~pc.field('x').is_null()"
+            f"{where}={formula!r}: a comparison with null is null for every row, so never true; use pc.field('x').is_null(), "
+            "or ~pc.field('x').is_null()"
         )
     try:
         constant = formula.of(pa.table({PREFIX: [0]}))[0].as_py()

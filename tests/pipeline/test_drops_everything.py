@@ -1,4 +1,4 @@
-"""Pipelines that would drop every row are refused as they are put together (rules/running.md#nothing-would-come)."""
+"""Pipelines that would drop every row of an input are refused as they are put together (rules/running.md#nothing-would-come)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,13 @@ ENDING = [
 
 
 @pytest.mark.parametrize("window", ENDING, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("first", [ALL, COUNTED, BOTH], ids=["global", "rows", "several"])
-def test_windows_that_end_over_panes_without_timestamp(first, window):
-    with pytest.raises(PipelineError, match=r"their panes have no timestamp.*TimestampCombiner.LATEST\), or use bm"):
+@pytest.mark.parametrize(
+    ("first", "whose"),
+    [(ALL, "their panes"), (COUNTED, "their panes"), (BOTH, "the panes of 'all'")],
+    ids=["global", "rows", "several"],
+)
+def test_windows_that_end_over_panes_without_timestamp(first, whose, window):
+    with pytest.raises(PipelineError, match=rf"so {whose} have no timestamp.*LATEST\), (take only .*, )?or use bm"):
         first.then(AGAIN.window(window))
     first.timestamp_combiner(bm.TimestampCombiner.LATEST).then(AGAIN.window(window))
 
@@ -71,6 +75,20 @@ def test_a_condition_chooses_nothing_where_no_windowing_ends():
             first.then(AGAIN.window(bm.FixedWindows(10)).where(pc.field("n") > 1))
 
 
+def test_the_refusal_of_some_windowings_has_the_condition_that_takes_the_others():
+    with pytest.raises(PipelineError) as refused:
+        BOTH.then(AGAIN.window(bm.FixedWindows(60)))
+    fix = str(refused.value).partition(".where(")[2].partition("), or use")[0]
+    assert fix == "pc.field('windowing').isin(['ten'])"
+    minutes = AGAIN.window(bm.FixedWindows(60)).where(pc.field("windowing").isin(["ten"]))
+    assert {pane.end.minute for pane in BOTH.then(minutes).run(SCRIPT)} == {1}
+    orders = ORDERS.key_by("user", "shop")
+    with pytest.raises(PipelineError, match="the panes of 'all' have no timestamp"):
+        bm.merge(orders=orders, totals=BOTH).window(bm.FixedWindows(60)).accumulate(n=Count()).explain()
+    ten = BOTH.then(bm.Pipeline().key_by("user", "windowing").where(pc.field("windowing") == "ten"))
+    bm.merge(orders=orders, totals=ten).window(bm.FixedWindows(60)).accumulate(n=Count()).explain()
+
+
 def test_a_condition_may_choose_among_windowings():
     minutes = AGAIN.window(bm.FixedWindows(10)).where(pc.field("windowing") == "ten")
     assert {pane.end.second for pane in BOTH.then(minutes).run(SCRIPT)} == {10}
@@ -100,7 +118,7 @@ TOO_LATE: dict[str, Callable[[], bm.Pipeline]] = {
 
 @pytest.mark.parametrize("build", TOO_LATE.values(), ids=TOO_LATE)
 def test_panes_too_late_for_the_next_stage(build):
-    with pytest.raises(PipelineError, match="the watermark is 5 seconds past"):
+    with pytest.raises(PipelineError, match=r"the watermark is 5 seconds past .* where it moves in small steps"):
         build()
 
 
@@ -133,11 +151,27 @@ def test_gaps_that_hold_the_ends_of_all_windows(first, gaps, fits):
     TEN.window(first).then(AGAIN.window(bm.SlidingWindows(gaps.size, gaps.period, fits)))
 
 
-NEVER_TRUE = [
+COMPARED_WITH_NULL = [
     pc.field("user") == None,  # noqa: E711
     pc.field("user") != pc.scalar(None),
     pc.scalar(None) < pc.field("n"),
     (pc.field("n") > 3) & ~(pc.field("user") == None),  # noqa: E711
+    (pc.field("n") > 3) | (pc.field("user") == None),  # noqa: E711
+    (pc.field("user") == None).is_null(),  # noqa: E711
+]
+
+
+@pytest.mark.parametrize("condition", COMPARED_WITH_NULL, ids=str)
+def test_conditions_that_compare_with_null(condition):
+    for say in (ROWS.where, TEN.having, ROWS.where(pc.field("n") > 3).where):
+        with pytest.raises(
+            OptionError, match=r"a comparison with null is null for every row, so never true; use"
+        ) as refused:
+            say(condition)
+        assert "drop every row" not in str(refused.value)
+
+
+NEVER_TRUE = [
     pc.scalar(False),  # noqa: FBT003
     pc.scalar(None),
     pc.scalar(1) == pc.scalar(2),

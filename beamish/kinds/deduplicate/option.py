@@ -91,7 +91,7 @@ def check_deduplication(options: Deduplication, takes: Sequence[Relation]) -> No
         )
     if options.within is not None and takes[0].behind_us >= options.within.us:
         raise PipelineError(
-            f"{options.call}: panes of a suppress, or of an expiring window, are emitted when the watermark is {Duration(takes[0].behind_us)} past their time, when their ids have expired; give a longer within"
+            f"{options.call}: panes of a suppress, or of an expiring window, are emitted when the watermark is {Duration(takes[0].behind_us)} past their time; where it moves in small steps, their ids have expired by then; give a longer within"
         )
     if takes[0].name is not None:
         raise PipelineError(

@@ -122,7 +122,7 @@ def check_changes(relation: Relation, options: VersionsOptions) -> None:
     if relation.behind_us > options.allowed_lateness.us:
         least = Duration(relation.behind_us)
         raise PipelineError(
-            f"{call}: panes of a suppress, or of an expiring window, are emitted when the watermark is {least} past their time, so all would be too late; use allowed_lateness={str(least)!r} or more, and a history as long"
+            f"{call}: panes of a suppress, or of an expiring window, are emitted when the watermark is {least} past their time, so all would be too late where it moves in small steps; use allowed_lateness={str(least)!r} or more, and a history as long"
         )
     taken = {*PANE_COLUMNS, VALID_FROM, VALID_TO}
     for name in (*relation.keys, *(options.values or ())):

@@ -105,14 +105,17 @@ def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
         of = relation.window
         if of is None or relation.has_timestamps:
             continue
-        never_ends = all(one.is_all_of_time for one in of.windowings.values() or (of,))
-        if options.where is not None and not (of.counts_rows or never_ends):
+        endless = [name for name, one in of.windowings.items() if one.is_all_of_time]
+        others = [] if of.counts_rows else [name for name in of.windowings if name not in endless]
+        if others and (relation.where or options.where) is not None:
             continue  # the condition may take the panes of the windowings whose windows end
         why = "count windows end at no time" if of.counts_rows else "the global window does not end"
+        whose = f"the panes of {', '.join(map(repr, endless))}" if others else "their panes"
+        take = f"take only those of others by .where(pc.field('windowing').isin({others})), " if others else ""
         raise PipelineError(
-            f"window({options.window!r}) over the panes of {of!r}: {why}, so their panes have no timestamp, and all of them would "
+            f"window({options.window!r}) over the panes of {of!r}: {why}, so {whose} have no timestamp, and all of these would "
             f"be dropped; give the stage{f' {relation.name!r}' if relation.name else ' before'} "
-            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or use bm.GlobalWindow()"
+            f".timestamp_combiner(bm.TimestampCombiner.LATEST), {take}or use bm.GlobalWindow()"
         )
 
 
@@ -200,8 +203,8 @@ def check_in_time(options: WindowOptions, relation: Relation) -> None:
         least = Duration(relation.behind_us)
         raise PipelineError(
             f"a stage with allowed_lateness({options.allowed_lateness!r}): panes of a suppress, or of an expiring window, are "
-            f"emitted when the watermark is {least} past their time, so all would be too late; use .allowed_lateness({least!r}) or "
-            "more in this stage"
+            f"emitted when the watermark is {least} past their time, so all would be too late where it moves in small steps; use "
+            f".allowed_lateness({least!r}) or more in this stage"
         )
 
 
