@@ -143,7 +143,7 @@ def prepared(statement: Statement, df: DataFrame | None, inputs: Frames) -> tupl
     Raises:
         SqlError: Spark does not know a column or function, or rejects an expression.
     """
-    if statement.joined is not None:
+    if statement.joined is not None or len(statement.pipeline.flow.sources) > 1:
         made = {one.rows.name: one for one in statement.inputs if isinstance(inputs.get(one.rows.name), DataFrame)}
         return df, {name: _prepared(made[name], one) if name in made else one for name, one in inputs.items()}
     if not isinstance(df, DataFrame) or inputs:

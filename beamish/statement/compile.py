@@ -11,7 +11,7 @@ from sqlglot import exp
 from beamish.explain import Line, text_of
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import Emit, Name, Statement, Windows
+from beamish.statement.clauses import Name, Statement
 from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.grammar import parsed
 from beamish.statement.inputs import Before, Input, Sources, emitting
@@ -26,6 +26,7 @@ from beamish.statement.over_panes import (
     shown_of,
     without_brackets,
 )
+from beamish.statement.tables import Table
 from beamish.statement.text import Call, Text, Tree, span_of
 from beamish.windows import Sessions
 
@@ -76,27 +77,38 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
     Raises:
         SqlError: it is not one, or its parts do not go together.
     """
-    read = parsed(text, {*NAMES, *aggregates})
+    read = sources.named(parsed(text, {*NAMES, *aggregates}))
     if read.joins:
         return _joined(text, read, sources)
     owners = (read.rows.alias.lower(),)
-    before = Before(text, owners)
+    table = Table(text, read.rows, sources.tables[read.rows.name]) if read.rows.name in sources.tables else None
+    before = Before(text, owners, {} if table is None else table.spelled)
     if read.where is not None:
         _check_no_aggregate(text, read.where, "WHERE", "WHERE is over rows; put conditions on aggregates under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
     keys = _keys(text, read, before)
     calls = _calls(text, read)
+    if table is not None:
+        trees = [*read.group_by, *(tree for call in calls for tree in call.args), read.where]
+        table.check(read, [tree for tree in trees if tree is not None])
     aggregates_ = {call.span: aggregate_of(text, call, aggregates, before, owners) for call in calls}
     accumulations = {name: one for aggregate in aggregates_.values() for name, one in aggregate.accumulations.items()}
     panes = Panes(text, keys, aggregates_, owners, "WINDOW" in read.begins, aliases_of(text, read.items))
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
-    source = sources.finish(sources.stream(read.rows.name))
+    if table is None:
+        one, latest, stage = before.input(read.rows, kept), None, sources.stream(read.rows.name)
+    else:
+        one, latest, stage = table.of(before, read.where)
+    stage = sources.finish(stage)
     with text.at(read.begins["GROUP_BY"]):
-        pipeline = _windowed(source.key_by(*(key.name for key in keys)), read.windows, read.emit, having)
-        pipeline = pipeline.accumulate(**accumulations)
+        stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
+        stage = stage.allowed_lateness(read.windows.grace or 0).accumulate(**accumulations)
+        vanishes = having is not None or table is not None or isinstance(read.windows.option, Sessions)
+        stage = emitting(stage, read.emit, vanishes=vanishes)
+        pipeline = stage if latest is None else latest.then(stage)
         pipeline.flow.check()
-    return Compiled(text, read, [before.input(read.rows, kept)], pipeline, None, having, shown)
+    return Compiled(text, read, [one], pipeline, None, having, shown)
 
 
 def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
@@ -114,14 +126,6 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
     with text.at(read.joins[0].start):
         pipeline = sources.finish(pipeline)
     return Compiled(text, read, joined.inputs, pipeline, joined, having, ())
-
-
-def _windowed(pipeline: Pipeline, windows: Windows, emit: Emit, having: Expression | None) -> Pipeline:
-    """Windows, lateness, trigger and mode."""
-    pipeline = pipeline.window(windows.option)
-    if windows.grace:
-        pipeline = pipeline.allowed_lateness(windows.grace)
-    return emitting(pipeline, emit, vanishes=having is not None or isinstance(windows.option, Sessions))
 
 
 def _keys(text: Text, read: Statement, before: Before) -> list[Key]:

@@ -11,7 +11,7 @@ import attrs
 from beamish.errors import OptionError
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
-from beamish.statement.clauses import Emit, Rows
+from beamish.statement.clauses import Emit, Rows, Statement
 from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, over_rows
 from beamish.statement.text import Text, Tree, normal, span_of
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
@@ -20,6 +20,9 @@ from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 def _check_tables(_: Any, __: Any, tables: Any) -> None:
     if not isinstance(tables, Mapping):
         raise OptionError(f"sql(tables={tables!r}): must be a dict of names to pipelines")
+    alike = {name.lower() for name in tables if isinstance(name, str)}
+    if len(alike) < len(tables):
+        raise OptionError(f"sql(tables={list(tables)!r}): must be names that differ not only in case, as in SQL")
     for name, table in tables.items():
         if not isinstance(table, Pipeline) or table.flow.stage.declared("versions") is None:
             raise OptionError(
@@ -45,6 +48,16 @@ class Sources:
     tables: Mapping[str, Pipeline] = attrs.field(validator=_check_tables)
     on_error: Literal["fail", "drop"]
     with_dropped: bool
+
+    def named(self, read: Statement) -> Statement:
+        """A statement that names the tables as they are declared: names of tables are case-insensitive."""
+        declared = {name.lower(): name for name in self.tables}
+
+        def rows(one: Rows) -> Rows:
+            return attrs.evolve(one, name=declared.get(one.name.lower(), one.name))
+
+        joins = [attrs.evolve(join, rows=rows(join.rows)) for join in read.joins]
+        return attrs.evolve(read, rows=rows(read.rows), joins=joins)
 
     def stream(self, name: str) -> Pipeline:
         """The rows of a stream (OptionError: it has no event time or watermark)."""
@@ -97,8 +110,8 @@ class Input:
 class Before:
     """The pipeline's input: columns of the rows, and computed columns."""
 
-    def __init__(self, text: Text, owners: Sequence[str]) -> None:
-        self._text, self._owners = text, owners
+    def __init__(self, text: Text, owners: Sequence[str], spelled: Mapping[str, str] | None = None) -> None:
+        self._text, self._owners, self._spelled = text, owners, spelled or {}
         self._columns: dict[str, Expression] = {}
         self._made: dict[str, Expression] = {}
 
@@ -108,6 +121,7 @@ class Before:
         path: tuple[str, ...] = made.node.value if made.node.op == COLUMN else ()
         if len(path) == 1:
             name = next((name for name in self._columns if name.lower() == path[0].lower()), path[0])
+            name = self._spelled.get(name.lower(), name)
             return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
         name = normal(self._text, span_of(tree), self._owners)
         return self._made.setdefault(name, attrs.evolve(made, name=name)).name

@@ -205,7 +205,7 @@ class ScriptedStatement:
         events = given
         for one in statement.inputs:
             name = one.rows.name if statement.joined else None
-            events = _before(one, events, name, times[name])
+            events = _before(one, events, name, times.get(name))
         return cls(statement, given, events, {name: list(names) for name, names in columns.items()})
 
     @property
@@ -310,6 +310,8 @@ def _without(row: Row | None, one: Input) -> Any:
 
 def _before(one: Input, events: Sequence[Event], name: str | None, event_time: Any) -> tuple[Event, ...]:
     """The events with the rows of an input as the pipeline reads them."""
+    if one.where is None and not one.columns and not one.computed:
+        return tuple(events)
     bundles = [step.rows for step in map(as_step, events) if step.input == name]
     rows = [row for bundle in bundles for row in bundle]
     if not rows:

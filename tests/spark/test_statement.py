@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 import beamish as bm
 from tests.statement.test_answers import KSQLDB, TYPED
 from tests.statement.test_joins import CHANGED, ENRICHED, PAID, PAIRS, TABLES
+from tests.statement.test_tables import USERS, changes
 
 pytestmark = pytest.mark.spark
 
@@ -323,3 +324,31 @@ def test_errors_in_a_join_have_a_position(spark):
     with pytest.raises(bm.PipelineError, match=r"apply\(payments="):
         query.apply(orders=orders)
     assert "of payments" in query.explain(orders=orders, payments=payments)
+
+
+def test_a_grouped_table_gives_what_a_script_gives(spark, files, run):
+    """docs/sql.md#tables: of a stream, and of a batch."""
+    text = "SELECT upper(name) AS name, SUM(ID + 0) AS s, COUNT(*) AS n FROM Users u WHERE u.points > 0 GROUP BY upper(name) {}"
+    script = changes(
+        (1, "a", 3), (2, "b", 4), (1, "b", 5), (2, "b", 0), (3, "a", 1), (3, None), (1, "c", 1), (4, "B", 2)
+    )
+    made = files(ts=TIMES, id=pa.int64(), name=pa.string(), points=pa.int64(), gone=pa.bool_())
+    for event in script.events:
+        made.add(*({**row, "ts": datetime.fromtimestamp(row["ts"], UTC)} for row in event.rows))
+
+    def query(emit):
+        return sql(text.format(emit), tables={"users": USERS})
+
+    live = [tuple((pane.key | pane.values).values()) for pane in bm.live(query("EMIT CHANGES").run(script))]
+    assert live == [("C", 1, 1), ("B", 4, 1)]
+    found = run(query("EMIT CHANGES"), made.stream())
+    rows = [shown(row) for row in found if row["pane"]["kind"] == "PANE"]
+    for row in found:
+        if row["pane"]["kind"] == "RETRACTION":
+            rows.remove(shown(row))
+    assert in_order(rows) == in_order(live)
+    batch = spark.read.parquet(str(made.folder))
+    assert in_order(map(shown, batch.transform(query("")).collect())) == in_order(live)
+    with pytest.raises(bm.SqlError, match="DATATYPE_MISMATCH") as raised:
+        sql("SELECT name, SUM(id * 1) AS s FROM users WHERE id GROUP BY name", tables={"users": USERS}).apply(batch)
+    assert raised.value.column == 48
