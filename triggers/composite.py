@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.errors import OptionError
-from beamish.triggers.after_watermark import AfterWatermark
-from beamish.triggers.default import Default, Never
+from beamish.triggers.default import Never
 from beamish.triggers.trigger import (
     Merge,
     Now,
@@ -95,7 +94,16 @@ class Composite(Trigger):
         return joined(*each) if len(self.parts) == 1 else joined(f"{self._waits} (", *each, ")")
 
 
-class AfterAll(Composite):
+class Once(Composite):
+    """A composite that is finished whenever it fires, its parts too or not: it loses rows unless it fires at the expiry at the earliest."""
+
+    __slots__ = ()
+
+    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+        return allowed_lateness_us > 0 or self.can_fire_before_end()
+
+
+class AfterAll(Once):
     """Fires when every sub-trigger is finished or ready, and is finished.
 
     Unfinished sub-triggers see the rows and fire with it. After merging it is finished if all of them are.
@@ -137,7 +145,7 @@ class AfterAll(Composite):
         s.finished[m.into] = finished
 
 
-class AfterAny(Composite):
+class AfterAny(Once):
     """Fires when any sub-trigger is finished or ready, and is finished (Beam: AfterFirst/AfterAny).
 
     The ready ones fire, the others are cleared. After merging it is finished if one of them is.
@@ -232,7 +240,7 @@ class AfterEach(Composite):
         s.finished[m.into] = reached
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
-        return self.parts[-1].may_lose_rows(allowed_lateness_us)
+        return all(part.may_lose_rows(allowed_lateness_us) for part in self.parts)
 
     def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
         words = pa.array(["nothing but its expiry"] * len(at), pa.string())
@@ -302,8 +310,8 @@ class OrFinally(Trigger):
         s.finished[m.into] = s.parts[0].finished[m.into] | s.parts[1].finished[m.into]
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
-        at_end: tuple[Trigger, ...] = (AfterWatermark(), Default()) if allowed_lateness_us == 0 else ()
-        return self.main.may_lose_rows(allowed_lateness_us) or self.finally_ not in (Never(), *at_end)
+        ends = self.finally_ != Never() if allowed_lateness_us > 0 else self.finally_.can_fire_before_end()
+        return ends or self.main.may_lose_rows(allowed_lateness_us)
 
     def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
         main, finally_ = (

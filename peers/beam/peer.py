@@ -338,15 +338,30 @@ def _may_lose_rows(spec: Any, lateness: int) -> bool:
     """The table of docs/rules/triggers.md#triggers-that-can-lose-rows."""
     match spec:
         case ["AfterEach", parts]:
-            return _may_lose_rows(parts[-1], lateness)
+            return all(_may_lose_rows(part, lateness) for part in parts)
+        case [_, _]:
+            return lateness > 0 or _fires_before_end(spec)
         case {"is": "OrFinally", "main": main, "finally_": last}:
-            ends = last == {"is": "Never"} or (lateness == 0 and last in ({"is": "AfterWatermark"}, {"is": "Default"}))
-            return not ends or _may_lose_rows(main, lateness)
+            ends = last != {"is": "Never"} if lateness > 0 else _fires_before_end(last)
+            return ends or _may_lose_rows(main, lateness)
         case {"is": "AfterWatermark"}:
             return "late" not in spec and lateness > 0
         case {"is": "Repeatedly" | "Never" | "Default"}:
             return False
     return True
+
+
+def _fires_before_end(spec: Any) -> bool:
+    match spec:
+        case ["AfterEach", [first, *_]] | {"is": "Repeatedly", "trigger": first}:
+            return _fires_before_end(first)
+        case [name, parts]:
+            return (all if name == "AfterAll" else any)(map(_fires_before_end, parts))
+        case {"is": "OrFinally", "main": main, "finally_": last}:
+            return _fires_before_end(main) or _fires_before_end(last)
+        case {"is": "AfterWatermark"}:
+            return "early" in spec and _fires_before_end(spec["early"])
+    return spec["is"] not in ("Never", "Default")
 
 
 def _each_or_finally(spec: Any) -> bool:

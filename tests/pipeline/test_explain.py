@@ -3,6 +3,8 @@
 import pytest
 
 import beamish as bm
+from beamish.accumulations import Count
+from beamish.triggers import Never
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 UPSERTS = SOURCE.key_by("k").changes().suppress(bm.UntilTimeLimit(5, clock="event"))
@@ -18,6 +20,15 @@ def joined(**options):
     [
         (ONCE, "outside the years 1 to 9999; with_dropped() lists them"),
         (ONCE.with_dropped(), "outside the years 1 to 9999; each is emitted with its reason"),
+        (
+            SOURCE.window(bm.GlobalWindow()).accumulate(n=Count()),
+            "panes a window fires when the watermark reaches its end; the global window ends with the input, as in a batch: a "
+            "streaming DataFrame is refused",
+        ),
+        (
+            SOURCE.window(bm.GlobalWindow()).trigger(Never()).accumulating().accumulate(n=Count()),
+            "panes a window fires only when it expires; the global window ends with the input",
+        ),
         (UPSERTS, "of several the one with the greatest event time counts"),
         (joined(), "the latest version of each key of rates for ever, unless a change deletes it"),
         (

@@ -128,6 +128,11 @@ class WindowOptions:
         )
 
     @property
+    def waits_for_end_of_time(self) -> bool:
+        """Whether a window may have no pane before the end of time, which an unbounded stream does not reach."""
+        return self.never_ends and not self.trigger.can_fire_before_end() and self.forget_after is None
+
+    @property
     def window_type(self) -> pa.DataType:
         """The type of the output's column ``window``."""
         return ROW_WINDOW if self.counts_rows else WINDOW

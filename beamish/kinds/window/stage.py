@@ -259,7 +259,7 @@ def stage_of(options: WindowOptions) -> WindowStage:
 
 def _check_fires(options: WindowOptions) -> None:
     """Check that something is emitted before the end of time."""
-    if options.never_ends and not options.trigger.can_fire_before_end() and options.forget_after is None:
+    if options.waits_for_end_of_time:
         raise PipelineError(
             f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so nothing "
             "would be emitted; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "

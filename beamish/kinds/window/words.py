@@ -133,6 +133,8 @@ def _fires(options: WindowOptions) -> str:
     words = options.trigger.describe()
     if not options.lateness:  # late rows are dropped
         words = words.removesuffix(", then with every bundle of late rows")
+    if options.waits_for_end_of_time:
+        words += "; the global window ends with the input, as in a batch: a streaming DataFrame is refused"
     return words.replace("the watermark reaches its end", "it is full") if options.counts_rows else words
 
 

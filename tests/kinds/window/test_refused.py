@@ -115,7 +115,12 @@ TOGETHER = [
     ("loses rows: any", PLAIN.trigger(AfterAny(Always())).discarding(), ["may finish", "allow_data_loss=True"]),
     ("loses rows: all", PLAIN.trigger(AfterAll(Always())).discarding(), ["may finish"]),
     ("loses rows: delay", PLAIN.trigger(AfterProcessingTime(1)).discarding(), ["may finish"]),
-    ("loses rows: each", PLAIN.trigger(AfterEach(Always(), AfterCount(1))).discarding(), ["may finish"]),
+    ("loses rows: each", PLAIN.trigger(AfterEach(AfterCount(3), AfterCount(1))).discarding(), ["may finish"]),
+    (
+        "loses late rows: any",
+        PLAIN.trigger(AfterAny(AfterWatermark(), Never())).allowed_lateness(1).discarding(),
+        ["may finish"],
+    ),
     ("loses rows: finally", PLAIN.trigger(OrFinally(Always(), AfterCount(9))).discarding(), ["may finish"]),
     ("loses rows: own", PLAIN.trigger(OwnTrigger()).discarding(), ["may finish"]),
     (
@@ -295,6 +300,12 @@ def test_a_trigger_that_cannot_lose_rows_is_accepted():
         Repeatedly(AfterCount(2)),
         AfterWatermark(),
         AfterEach(AfterCount(2), Always()),
+        AfterEach(Repeatedly(AfterCount(3)), AfterCount(2)),
+        AfterEach(AfterCount(3), AfterWatermark(), AfterCount(2)),
+        AfterAny(AfterWatermark(), Never()),
+        AfterAll(AfterWatermark(), AfterCount(3)),
+        OrFinally(Always(), AfterWatermark(late=Always())),
+        OrFinally(Always(), AfterAll(AfterWatermark(), AfterCount(3))),
         OrFinally(Always(), AfterWatermark()),
         OrFinally(Always(), Never()),
     ]
