@@ -71,7 +71,8 @@ def pipeline(into: WindowInto, *, allow_data_loss: bool = False) -> Pipeline:
     Raises:
         ModuleNotFoundError: apache-beam is not installed.
         OptionError: not a ``WindowInto``; or it has no counterpart: a custom ``WindowFn`` or trigger, a part of ``AfterAny``,
-            ``AfterAll`` or ``OrFinally`` that repeats, ``OUTPUT_AT_EARLIEST_TRANSFORMED``, a delay that is not of type int.
+            ``AfterAll`` or ``OrFinally`` that repeats, ``OUTPUT_AT_EARLIEST_TRANSFORMED``, a delay that is not of type int, an
+            allowed lateness with a fraction of a millisecond.
 
     Example:
         ``bm.beam.pipeline(beam.WindowInto(window.FixedWindows(60))).event_time("ts", ...).key_by("team").accumulate(n=Count())``
@@ -112,7 +113,17 @@ def described(into: Any) -> dict[str, Any]:
             f"beam.pipeline(...): timestamp_combiner={windowing.timestamp_combiner} has no counterpart: use OUTPUT_AT_EARLIEST, or "
             "shift the event time before .event_time(...)"
         )
+    check_lateness(windowing.allowed_lateness.micros)
     return _message(windowing)
+
+
+def check_lateness(us: int) -> None:
+    """Check the allowed lateness of a ``WindowInto`` (OptionError: it has a fraction of a millisecond, which Beam cuts off)."""
+    if us % 1000:
+        raise OptionError(
+            f"beam.pipeline(...): allowed_lateness of {us} microseconds: Beam gives runners whole milliseconds, {us // 1000}; give "
+            f"allowed_lateness={us // 1000 / 1000} for that, or {-(-us // 1000) / 1000}"
+        )
 
 
 def _message(windowing: Any) -> dict[str, Any]:

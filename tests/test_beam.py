@@ -6,7 +6,7 @@ import pytest
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.beam import pipeline_of
+from beamish.beam import check_lateness, pipeline_of
 from beamish.errors import OptionError
 
 MINUTE = 60_000_000
@@ -59,6 +59,14 @@ def test_modes_and_behaviors_have_their_counterparts(strategy, option, value):
 
 def test_allowed_lateness_is_in_milliseconds():
     assert declared({"allowed_lateness": "600000"}, "allowed_lateness").us == 10 * MINUTE
+
+
+def test_a_fraction_of_a_millisecond_of_lateness_is_refused():
+    check_lateness(2000)
+    with pytest.raises(
+        OptionError, match=r"of 1500 microseconds.* whole milliseconds, 1; .*=0\.001 for that, or 0\.002"
+    ):
+        check_lateness(1500)
 
 
 @pytest.mark.parametrize(
