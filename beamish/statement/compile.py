@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import attrs
 from sqlglot import exp
 
+from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
@@ -43,6 +45,7 @@ class Compiled:
         joined: the join whose rows it shows; None: it groups.
         having: the condition on panes; None: all.
         grouped: the items of the SELECT list, of a statement that groups.
+        places: the place in the text of each key and accumulation, by the words that the pipeline's errors have for it.
     """
 
     text: Text
@@ -52,6 +55,18 @@ class Compiled:
     joined: Joined | None
     having: Expression | None
     grouped: Sequence[Shown]
+    places: Mapping[str, int]
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Report a column of the wrong type, which the pipeline refuses meanwhile, at its place (SqlError)."""
+        try:
+            yield
+        except ColumnError as error:
+            for words, at in self.places.items():
+                if words in str(error):
+                    raise self.text.error(at, str(error)) from error
+            raise
 
     def shown(self, columns: Mapping[str, Sequence[str]]) -> Sequence[Shown]:
         """The items of the SELECT list; of a join, over inputs with these columns, by alias.
@@ -97,9 +112,9 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
     if table is None:
-        one, latest, stage = before.input(read.rows, kept), None, sources.stream(read.rows.name)
+        rows, latest, stage = before.input(read.rows, kept), None, sources.stream(read.rows.name)
     else:
-        one, latest, stage = table.of(before, read.where)
+        rows, latest, stage = table.of(before, read.where)
     stage = sources.finish(stage)
     with text.at(read.begins["GROUP_BY"]):
         stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
@@ -108,7 +123,9 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
         stage = emitting(stage, read.emit, vanishes=vanishes)
         pipeline = stage if latest is None else latest.then(stage)
         pipeline.flow.check()
-    return Compiled(text, read, [one], pipeline, None, having, shown)
+    places = {f"key_by({key.name!r})": span_of(key.tree).start for key in keys}
+    places |= {f"accumulate({name}=": span.start for span, one in aggregates_.items() for name in one.accumulations}
+    return Compiled(text, read, [rows], pipeline, None, having, shown, places)
 
 
 def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
@@ -125,7 +142,7 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
         joined.check(item)
     with text.at(read.joins[0].start):
         pipeline = sources.finish(pipeline)
-    return Compiled(text, read, joined.inputs, pipeline, joined, having, ())
+    return Compiled(text, read, joined.inputs, pipeline, joined, having, (), joined.places)
 
 
 def _keys(text: Text, read: Statement, before: Before) -> list[Key]:

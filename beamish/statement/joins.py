@@ -64,11 +64,13 @@ class Joined:
         text: the statement.
         inputs: the streams.
         sides: the streams and tables.
+        places: the place of each expression under ON, by the words that the pipeline's errors have for it.
     """
 
     text: Text
     inputs: Sequence[Input]
     sides: Sequence[Side]
+    places: Mapping[str, int]
 
     def expression(self, tree: Tree) -> Expression:
         """An expression over joined rows (SqlError: it has an aggregate, or is not deterministic)."""
@@ -183,6 +185,7 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
         raise text.error(
             read.begins["EMIT"], "EVERY of a join with a table: each row is emitted by itself; leave it out"
         )
+    places: dict[str, int] = {}
     for join in read.joins:
         table = sources.tables[join.rows.name]
         spelled = {str(key).lower(): str(key) for key in table.flow.inputs[0].relation.keys}
@@ -194,9 +197,11 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
             pipeline = as_of_join(**inputs, on=on, how=join.how, grace=waits, early=not final)
             pipeline = pipeline if final else pipeline.accumulating_and_retracting()
         keys = {theirs: mine for mine, theirs in on.items()}
+        columns = zip(on, (span_of(mine).start for mine, _ in pairs), strict=False)
+        places |= {f"{read.rows.name}'s {name!r}": at for name, at in columns}
         sides.append(Side(join.rows.alias, join.rows.name, keys, (join.rows.name,), table))
         aliases.append(join.rows.alias)
-    return pipeline, Joined(text, [before.input(read.rows, None)], sides)
+    return pipeline, Joined(text, [before.input(read.rows, None)], sides, places)
 
 
 def _pairs(
@@ -223,7 +228,10 @@ def _pairs(
         pipeline = pipeline if is_outer or final else pipeline.discarding()
         pipeline = pipeline.accumulate(**{PAIR: _JOINS[join.how](left, right, once=not is_outer and not final)})
         pipeline.flow.check()
-    return pipeline, Joined(text, inputs, sides)
+    places = {
+        f"key_by({name!r})": span_of(pair[at]).start for at in (1, 0) for name, pair in zip(keys[at], on, strict=True)
+    }
+    return pipeline, Joined(text, inputs, sides, places)
 
 
 def _check_names(text: Text, rows: Sequence[Rows], at: int) -> None:

@@ -113,7 +113,8 @@ class Query:
         self._check_pull(df, inputs)
         from beamish.spark.statement import apply
 
-        return apply(self._compiled, df, inputs, shards)
+        with self._compiled.placed():
+            return apply(self._compiled, df, inputs, shards)
 
     __call__ = apply
 
@@ -132,7 +133,9 @@ class Query:
             ColumnError, ScriptError: as for ``Pipeline.run``.
         """
         script = self.scripted(test_stream)
-        return PaneList(script.shown(self.pipeline.run(TestStream(tuple(script.events)))))
+        with self._compiled.placed():
+            panes = self.pipeline.run(TestStream(tuple(script.events)))
+        return PaneList(script.shown(panes))
 
     def scripted(self, test_stream: TestStream) -> Scripted:
         """The query on a script, for ``TestStream.trace`` and ``TestStream.on_spark``."""
@@ -165,7 +168,8 @@ class Query:
         from beamish.spark.statement import prepared
 
         df, inputs = prepared(self._compiled, df, inputs)
-        return explained(self._compiled, self.pipeline.explain(df, **inputs))
+        with self._compiled.placed():
+            return explained(self._compiled, self.pipeline.explain(df, **inputs))
 
     def _check_pull(self, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> None:
         if self.kind == "pull" and any(getattr(one, "isStreaming", False) for one in (df, *inputs.values())):

@@ -211,6 +211,8 @@ def test_a_pull_query_asks_no_stream(events):
     [
         ("SELECT city, COUNT(*) AS n FROM p GROUP BY city", 44, "there is no column 'city'"),
         ("SELECT region, SUM(pric) AS n FROM p GROUP BY region", 20, "there is no column 'pric'"),
+        ("SELECT region, SUM(region) AS n FROM p GROUP BY region", 16, "'region' is string, and must be a number"),
+        ("SELECT ARRAY[price] AS x, COUNT(*) AS n FROM p GROUP BY ARRAY[price]", 57, "cannot be a key"),
         ("SELECT region, MAX(region -> x) AS n FROM p GROUP BY region", 20, "Spark rejects this"),
         ("SELECT region, SUM(pric + 1) AS n FROM p GROUP BY region", 20, "UNRESOLVED_COLUMN"),
         ("SELECT region, COUNT(*) AS n FROM p WHERE pric > 1 GROUP BY region", 43, "UNRESOLVED_COLUMN"),

@@ -398,3 +398,35 @@ def test_an_aggregate_takes_no_more_arguments_than_it_has(name):
     text = f"SELECT k, {name}({arguments}) AS v FROM t WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY k EMIT FINAL"
     with pytest.raises(bm.SqlError, match=rf"{name} takes .*, not {ARGUMENTS[name] + 1}"):
         bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+
+
+TYPED_WRONGLY = {
+    "SELECT ARRAY[a, b] AS x, COUNT(*) AS n FROM t GROUP BY ^ARRAY[a, b]": r"list<item: int64> cannot be a key; cast it",
+    "SELECT l, COUNT(*) AS n FROM t GROUP BY ^l EMIT CHANGES": "cannot be a key",
+    "SELECT k, COUNT(*) + ^SUM(k) AS x FROM t GROUP BY k": "column 'k' is string, and must be a number",
+    "SELECT k, COUNT(*) AS x FROM t GROUP BY k HAVING ^AVG(upper(k)) > 1": "is string, and must be a number",
+    "SELECT ^SUM(k) AS x, k FROM versions GROUP BY k": "must be a number",
+    "SELECT t.k FROM t JOIN u WITHIN 1 HOUR ON t.k = ^u.a": "u's|keys must have the same type",
+    "SELECT t.k FROM t JOIN u WITHIN 1 HOUR ON ^t.l = u.l": "cannot be a key",
+    "SELECT t.k FROM t JOIN versions v ON ^t.a = v.k": "they must have the same type",
+}
+
+
+@pytest.mark.parametrize("text", TYPED_WRONGLY)
+def test_columns_of_a_wrong_type_are_reported_at_their_place(text):
+    rows = [{"ts": 1, "k": "x", "a": 1, "b": 2, "l": [1]}]
+    watermark = bm.BoundedOutOfOrderness(0)
+    versions = bm.Pipeline().event_time("ts", watermark).key_by("k").versions("1 day")
+    query = bm.sql(text.replace("^", ""), event_time="ts", watermark=watermark, tables={"versions": versions})
+    script = bm.testing.TestStream()
+    for source in query.pipeline.flow.sources:
+        script = script.add(rows, input=source.name) if source.name else script.add(rows)
+    with pytest.raises(bm.SqlError, match=TYPED_WRONGLY[text]) as raised:
+        query.run(script)
+    assert raised.value.column == text.index("^") + 1
+
+
+def test_an_error_without_a_place_in_the_text_stays_as_it_is():
+    query = bm.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", event_time="at", watermark=bm.BoundedOutOfOrderness(0))
+    with pytest.raises(bm.ColumnError, match="'at'"):
+        query.run(bm.testing.TestStream().add([{"ts": 1, "k": 1}]))
