@@ -161,8 +161,9 @@ class Totals:
             yield "skipped", f"{self.skipped:,} without a change"
         lag = self.lag_seconds
         # Meaningless when replaying last year's rows.
-        behind = f", {_span(lag)} behind the clock" if lag is not None and 0 <= lag < 30 * 86_400 else ""
-        yield "watermark", "none yet" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}{behind}"
+        off = f", {_span(lag)} behind the clock" if lag is not None and 0 <= lag < 30 * 86_400 else ""
+        off = f", {_span(-lag)} ahead of the clock" if lag is not None and lag <= -1 else off
+        yield "watermark", "none yet" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}{off}"
         if not self.is_observed:
             yield "panes", "not observed: bm.observe(panes) counts them"
             yield "state", f"{self.state_bytes / 2**20:,.1f} MiB"

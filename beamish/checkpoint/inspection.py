@@ -189,7 +189,7 @@ class Inspection:
         tables = [
             html_table(
                 (),
-                list(stage_lines(stage.facts, stage.size, due.get(place, ()))),
+                list(stage_lines(stage.facts, self._query.clock_us, stage.size, due.get(place, ()))),
                 f"stage {place + 1} of {len(self._stages)}",
             )
             for place, stage in enumerate(self._stages)

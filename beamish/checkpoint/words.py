@@ -13,11 +13,13 @@ from beamish.at_rest import InputFacts, StageFacts
 from beamish.checkpoint.question import Question, bounds_in_words
 from beamish.durations import span_in_words
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
+from beamish.kinds.window.at_rest import UNLESS_EXTENDED
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_plan import windows_at
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING
 
+SECOND_US = 1_000_000
 MOST_WINDOWS = 3
 """How many windows are described individually."""
 
@@ -187,30 +189,40 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
     plan = stage.plan
     assert plan is not None  # noqa: S101 - a question is about windows
     at = "" if query is None else f" after batch {query.batch}"
+    clock_us = stage.clock_us if query is None else query.clock_us
     if plan.window.counts_rows:
         return
-    yield f"The watermark is {_watermark(stage.watermark_us)}{at}."
+    if stage.watermark_us == NO_WATERMARK_US:
+        yield f"There is no watermark yet{at}."
+    else:
+        yield f"The watermark is {_watermark(stage.watermark_us)}{at}{_ahead(stage.watermark_us, clock_us)}."
     holds = held_back_by(stage)
     if holds:
         yield holds
     elif query is None:
-        of_stage = any(one.stage for one in stage.inputs)
-        yield (
-            "It is that of the stage before."
-            if of_stage
-            else "In a TestStream rows do not move the watermark: call advance_watermark_to(...)."
-        )
+        yield _moved_in_script(stage)
     elif len(stage.inputs) == 1 and stage.inputs[0].moves is not None:
         yield f"It is {stage.inputs[0].moves}."
     elif len(stage.inputs) == 1 and stage.inputs[0].stage is not None:
         yield f"It is that of stage {stage.inputs[0].stage}."
     if query is not None and stage.follows_query and query.next_watermark_us > stage.watermark_us:
-        words = f"The rows of the last batch advance it to {instant_in_words(query.next_watermark_us)}, from the next batch on"
+        words = (
+            f"The rows of the last batch advance it to {instant_in_words(query.next_watermark_us)}"
+            f"{_ahead(query.next_watermark_us, clock_us)}, from the next batch on"
+        )
         if end is not None and stage.watermark_us < end <= query.next_watermark_us:
             words += ": that is past this window's end, but a batch must run: the query must be running (or run again)"
         yield f"{words}."
     if plan.options.trigger.needs_clock:
         yield f"The clock is {instant_in_words(stage.clock_us)}{at}; it moves only with batches."
+
+
+def _moved_in_script(stage: StageFacts) -> str:
+    if any(one.stage for one in stage.inputs):
+        return "It is that of the stage before."
+    if any(one.lag_us is not None for one in stage.inputs):
+        return "It follows the clock: call advance_processing_time_to(...)."
+    return "In a TestStream rows do not move the watermark: call advance_watermark_to(...)."
 
 
 def held_back_by(stage: StageFacts) -> str:
@@ -223,8 +235,8 @@ def held_back_by(stage: StageFacts) -> str:
         return ""
     if least.reaches_us == NO_WATERMARK_US:
         return (
-            f"Input {_name(least)} holds it back: it has no watermark yet, since none of its rows has advanced it; the stage's "
-            "watermark is undefined until every input has one."
+            f"Input {_name(least)} holds it back: none of its rows has advanced its watermark, and the stage has none until "
+            "every input has one."
         )
     words = f"Input {_name(least)} holds it back: "
     if NO_WATERMARK_US not in (least.latest_us, greatest.latest_us) and least.latest_us < greatest.latest_us:
@@ -269,20 +281,24 @@ def summary(
         next_windows: some windows due next, by stage, as for ``why``.
     """
     last = "the last batch" if query.is_last else "not the last batch"
-    head = f"batch {query.batch} ({last}), clock {instant_in_words(query.clock_us // 1_000_000 * 1_000_000)} UTC"
+    head = f"batch {query.batch} ({last}), clock {instant_in_words(query.clock_us // SECOND_US * SECOND_US)} UTC"
     if query.next_watermark_us != NO_WATERMARK_US:
-        head += f"; watermark of the next batch: {instant_in_words(query.next_watermark_us)}"
+        ahead = _ahead(query.next_watermark_us, query.clock_us)
+        head += f"; watermark of the next batch: {instant_in_words(query.next_watermark_us)}{ahead}"
     blocks = [head]
     for place, stage in enumerate(stages):
         lines = [
-            f"{subject:<12} {words}" for subject, words in stage_lines(stage, sizes[place], next_windows.get(place, ()))
+            f"{subject:<12} {words}"
+            for subject, words in stage_lines(stage, query.clock_us, sizes[place], next_windows.get(place, ()))
         ]
         blocks.append("\n".join([f"stage {place + 1} of {len(stages)}", *lines]))
     return "\n\n".join(blocks)
 
 
-def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """A stage: subjects and words."""
+def stage_lines(
+    stage: StageFacts, clock_us: int, size: int, next_windows: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """A stage: subjects and words; ``clock_us``: of the query."""
     lines, plan = stage.about.lines, stage.plan
     for subject in ("rows", "windows"):
         if subject in lines:
@@ -293,7 +309,8 @@ def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str
         yield "fires", plan.options.trigger.describe()
     if plan is None and lines and "rows" not in lines:
         yield next(iter(lines.items()))
-    yield "watermark", " ".join(filter(None, [_watermark(stage.watermark_us), _brackets(held_back_by(stage))]))
+    watermark = f"{_watermark(stage.watermark_us)}{_ahead(stage.watermark_us, clock_us)}"
+    yield "watermark", " ".join(filter(None, [watermark, _brackets(held_back_by(stage))]))
     if stage.clock_us:
         yield "clock", instant_in_words(stage.clock_us)
     size_words = f"{size:,} bytes in {len(stage.stored_shards)} of {stage.shards} shards"
@@ -333,9 +350,14 @@ def _until_expiry(stage: StageFacts, window: Mapping[str, Any]) -> str:
     if window["expires"] is None:
         return ""
     expires_us = (window["expires"] - EPOCH) // timedelta(microseconds=1)
+    words = f", when the watermark reaches {instant_in_words(expires_us)}{UNLESS_EXTENDED if _merges(stage, window) else ''}"
     if stage.watermark_us == NO_WATERMARK_US or expires_us <= stage.watermark_us:
-        return f", when the watermark reaches {instant_in_words(expires_us)}"
-    return f", when the watermark reaches {instant_in_words(expires_us)}: {span_in_words(expires_us - stage.watermark_us)} to go"
+        return words
+    return f"{words}: {span_in_words(expires_us - stage.watermark_us)} to go"
+
+
+def _merges(stage: StageFacts, window: Mapping[str, Any]) -> bool:
+    return stage.plans[window.get(WINDOWING)].plan.window.merging
 
 
 def _lateness(plan: WindowPlan) -> str:
@@ -346,6 +368,13 @@ def _watermark(us: int) -> str:
     if us == NO_WATERMARK_US:
         return "none yet"
     return "at the end of time" if us == END_OF_TIME_US else f"at {instant_in_words(us)}"
+
+
+def _ahead(watermark_us: int, clock_us: int) -> str:
+    """How far a watermark is ahead of the clock, if by a second or more; clock 0: unknown, or not moved in a script."""
+    if not clock_us or watermark_us < clock_us + SECOND_US or watermark_us == END_OF_TIME_US:
+        return ""
+    return f", {span_in_words(watermark_us - clock_us)} ahead of the clock"
 
 
 def _name(input_: InputFacts) -> str:

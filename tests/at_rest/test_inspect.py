@@ -215,7 +215,7 @@ def test_the_input_that_holds_the_watermark_back_is_named():
         "`orders`, and its watermark is 10 seconds behind its rows."
     ) in held
     none = both.why(script.advance_watermark_to(800, input="orders"), key="a", window=0)
-    assert "there is no watermark yet" in none
+    assert "There is no watermark yet. Input `payments` holds it back: its latest row is at" in none
 
 
 def test_the_next_batch_and_the_reasons_that_hold_a_fired_pane_back():
@@ -325,7 +325,7 @@ def test_every_kind_of_stage_reports_its_progress(name):
     abouts = json.loads(json.dumps(descriptions(stages[-1][0])))
     for about, (_, stores) in zip(abouts, stages, strict=True):
         facts = stage_facts(dict(enumerate(stores)), about)
-        said = dict(stage_lines(facts, 0, ()))
+        said = dict(stage_lines(facts, 0, 0, ()))
         assert said["watermark"].startswith("at 1970-01-01 00:00:") or facts.inputs
         assert "shards" in said["state"]
         assert [one.name for one in facts.inputs] == [one["spec"].get("name") for one in about["inputs"]]

@@ -4,7 +4,7 @@ import builtins
 import io
 import json
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -88,6 +88,13 @@ def test_records_that_sources_skip_add_up_without_an_observation():
         totals.add(BatchCounts.read(one, "beamish"))
     assert totals.skipped == 8
     assert ("skipped", "8 without a change") in totals.words()
+
+
+def test_a_watermark_that_is_ahead_of_the_clock_says_how_far():
+    totals = Totals()
+    totals.add(BatchCounts.read(BATCHES[-1], "beamish"))
+    totals.watermark = totals.began + timedelta(days=364)
+    assert dict(totals.words())["watermark"].endswith(", 364 days ahead of the clock")
 
 
 def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):

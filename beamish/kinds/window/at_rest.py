@@ -53,6 +53,8 @@ from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
 from beamish.watermarks import NO_WATERMARK_US
 
 TIME, NUMBER, ROW = "time", "number", "row"
+UNLESS_EXTENDED = ", unless rows extend it"
+"""After the end of a merging window, which is not fixed."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -236,24 +238,27 @@ class _Waiting(TriggerNow):
         self._of_rows = of_rows
 
     def until_end(self, at: WindowIndices) -> pa.Array:
-        end = self.end_us[at]
+        end, unless = self.end_us[at], UNLESS_EXTENDED if self.merging else ""
         if not self._of_rows:
-            return in_words(end, lambda end_us: watermark_to_reach(end_us, int(self._progress)))
+            return in_words(end, lambda end_us: watermark_to_reach(end_us, int(self._progress), unless))
         progress = self._progress if isinstance(self._progress, int) else self._progress[at]
         return in_words(
-            end - np.minimum(progress, end), lambda left: f"it to be full: {left} more row{'s' * (left != 1)}"
+            end - np.minimum(progress, end), lambda left: f"it to be full{unless}: {left} more row{'s' * (left != 1)}"
         )
 
 
-def watermark_to_reach(end_us: int, watermark_us: int) -> str:
-    """The reason why the end of a window has not been reached at a watermark, to follow "it waits for"."""
+def watermark_to_reach(end_us: int, watermark_us: int, unless: str = "") -> str:
+    """The reason why the end of a window has not been reached at a watermark, to follow "it waits for".
+
+    ``unless``: the end is not fixed.
+    """
     if end_us == END_OF_TIME_US:
         return "the end of time, which a stream does not reach"
     words = f"the watermark to reach its end, {instant_in_words(end_us)}"
-    if watermark_us == NO_WATERMARK_US:
-        return f"{words}; there is no watermark yet"
-    return (
-        f"{words}: {span_in_words(end_us - watermark_us)} to go" if watermark_us < end_us else f"{words}, which it has"
+    if watermark_us >= end_us:
+        return f"{words}, which it has"
+    return f"{words}{unless}" + (
+        "" if watermark_us == NO_WATERMARK_US else f": {span_in_words(end_us - watermark_us)} to go"
     )
 
 
