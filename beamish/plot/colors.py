@@ -17,13 +17,20 @@ class Colors:
     on_time: str
     late: str
     watermark: str
-    inputs: str
     dropped: str
+    input_1: str
+    input_2: str
+    input_3: str
+    input_4: str
 
     @property
     def named(self) -> dict[str, str]:
         """By CSS variable."""
         return {name.replace("_", "-"): color for name, color in attrs.asdict(self).items()}
+
+    def of_input(self, number: int) -> str:
+        """The colour of an input of a merge, from 0; beyond four they repeat."""
+        return (self.input_1, self.input_2, self.input_3, self.input_4)[number % 4]
 
 
 LIGHT = Colors(
@@ -35,8 +42,11 @@ LIGHT = Colors(
     on_time="#147d52",
     late="#c2570c",
     watermark="#7a3fd1",
-    inputs="#b8217a",
     dropped="#c81e3a",
+    input_1="#b8217a",
+    input_2="#00798a",
+    input_3="#7d5a00",
+    input_4="#5a7a00",
 )
 DARK = Colors(
     ground="#12161e",
@@ -47,6 +57,9 @@ DARK = Colors(
     on_time="#4fcf97",
     late="#ffab66",
     watermark="#bf9bff",
-    inputs="#ff94cf",
     dropped="#ff7085",
+    input_1="#ff94cf",
+    input_2="#4fd1de",
+    input_3="#d9b86a",
+    input_4="#b7d15c",
 )

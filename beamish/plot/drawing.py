@@ -30,7 +30,7 @@ from matplotlib.patches import Patch
 
 from beamish.plot.colors import DARK, LIGHT, Colors
 from beamish.plot.labels import Area, Axis, Places, step_axis, time_axis
-from beamish.plot.marks import FILL, IDEAL, LOOKS, SMALL, TEXT, Mark, Pen, line_style
+from beamish.plot.marks import FAINT, FILL, IDEAL, LOOKS, OPEN, SMALL, TEXT, Mark, Pen, line_style
 from beamish.plot.picture import Picture, printable
 
 _LOOK = {
@@ -76,9 +76,15 @@ def _signs(picture: Picture, colors: Colors) -> Iterator[tuple[Any, str]]:
     def dot(color: str, marker: str = "o", width: float = 1.2) -> Line2D:
         return Line2D([], [], ls="", marker=marker, ms=7, mfc=colors.ground, mec=color, mew=width)
 
-    if any(not point.is_pane and not point.late and (point.kept or not point.dropped) for point in points):
+    of_sources = [point for point in points if not point.is_pane and (point.kept or not point.dropped)]
+    if any(point.input is None and not point.late for point in of_sources):
         yield dot(colors.text), "row"
-    if any(point.is_pane for point in points):
+    for number, name in enumerate(picture.inputs):
+        if any(point.input == name for point in of_sources):
+            yield dot(colors.of_input(number)), printable(f"row of {name}")
+        if any(point.input == name and point.is_pane for point in points):
+            yield dot(colors.of_input(number), "s"), printable(f"pane of {name}")
+    if any(point.is_pane and point.input is None for point in points):
         yield dot(colors.text, "s"), "pane of the stage before"
     if any(point.late and not point.dropped for point in points):
         yield dot(colors.late, width=2), "late row"
@@ -91,14 +97,16 @@ def _signs(picture: Picture, colors: Colors) -> Iterator[tuple[Any, str]]:
             hatched = Patch(fc="none", ec=color, lw=0, hatch=hatch)
             hatched.set_hatch_linewidth(0.5)
             yield (filled, hatched) if hatch else filled, f"{timing.value.lower().replace('_', ' ')} pane"
+    if any(panel.open_windows for panel in picture.panels):
+        yield Patch(fc=(colors.muted, FAINT), ec=colors.muted, ls=OPEN, lw=1.2), "open window"
     if any(box.retracted_at is not None for box in boxes):
-        number = Line2D([], [], ls="", marker="$\\mathdefault{7}$", ms=8, mfc=colors.muted, mec=colors.muted, mew=0.4)
-        yield (number, Line2D([], [], ls="", marker=(2, 0, -65), ms=14, mec=colors.muted, mew=1.6)), "retracted"
+        digit = Line2D([], [], ls="", marker="$\\mathdefault{7}$", ms=8, mfc=colors.muted, mec=colors.muted, mew=0.4)
+        yield (digit, Line2D([], [], ls="", marker=(2, 0, -65), ms=14, mec=colors.muted, mew=1.6)), "retracted"
     if any(line.name is None and line.steps for panel in picture.panels for line in panel.watermarks):
         yield Line2D([], [], color=colors.watermark, lw=2), "watermark"
-    of_inputs = {line.name: (panel, line) for panel in picture.panels for line in panel.watermarks if line.name}
-    for name, (panel, line) in of_inputs.items():
-        yield Line2D([], [], color=colors.inputs, lw=1.4, ls=line_style(panel, line)), printable(f"watermark of {name}")
+    for number, name in enumerate(picture.inputs):
+        dashed = Line2D([], [], color=colors.of_input(number), lw=1.4, ls=line_style(number))
+        yield dashed, printable(f"watermark of {name}")
     if picture.ideal:
         yield Line2D([], [], color=colors.muted, lw=1.2, ls=IDEAL), "ideal"
 
@@ -164,7 +172,7 @@ def draw(picture: Picture, colors: Colors, *, width: int = 720, fades: bool = Tr
         _draw_axes(axes, across, up, colors, by_clock=picture.by_clock, is_last=panel is picture.panels[-1])
         if panel.name:
             axes.set_title(printable(panel.name), loc="left", fontsize=TEXT, color=colors.text, pad=5, parse_math=False)
-        pen = Pen(panel, number, axes, agg, colors, picture.by_clock, fades, marks, Places(area, []))
+        pen = Pen(panel, number, axes, agg, colors, picture, fades, marks, Places(area))
         pen.draw(ideal=picture.ideal)
     return Drawn(canvas, marks, areas, width, height, times)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
+from beamish.checkpoint.of_script import ScriptStages
+from beamish.checkpoint.words import rows_of
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.errors import PipelineError
 from beamish.flow import Flow
 from beamish.instants import instant_us
 from beamish.local import StageStep, trace_stages
 from beamish.pane import Pane, PaneKind, RowWindow
 from beamish.plot.picture import (
+    Box,
     Chosen,
+    OpenWindow,
     Panel,
     Picture,
     Point,
@@ -23,11 +29,14 @@ from beamish.plot.picture import (
     judged,
     key_name,
     key_of,
+    since_of,
     value_label,
+    values_label,
 )
 from beamish.script import Event, Row, Step, as_step
 from beamish.source import Source
 from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING
 from beamish.windows.within import Within
 
 _DAY_US = 86_400_000_000
@@ -85,6 +94,7 @@ def picture_of_run(
     """
     by_clock = any(as_step(event).clock_us is not None for event in events) if clock is None else clock
     moments = _moments(_with_dropped(flow), events, initial, by_clock=by_clock)
+    after, last = ScriptStages.after(flow, events, initial), moments[-1].at if moments else 0.0
     chosen = Chosen(key, [below.gives.keys for below in flow.flows])
     panels: list[Panel] = []
     for stage, below in enumerate(flow.flows):
@@ -93,28 +103,60 @@ def picture_of_run(
             panes += _dropped_within(below, events, initial, by_clock=by_clock)
         _check_event_time(pane for _, pane in panes)
         came, watermarks = _came(flow, stage, moments), _watermarks(flow, stage, moments)
+        still_open = _open_windows(after, stage, below, watermarks[-1])
         names = [str(name) for name in below.gives.keys]
         of_stage = []
-        for of in chosen.keys(stage, _keys(came, panes, len(names))):
+        for of in chosen.keys(stage, _keys(came, [*_keys_of(panes), *still_open], len(names))):
             own = [(at, pane) for at, pane in panes if key_of(pane.key.values()) == of]
             points = _fates(came, of, own, below.gives.window)
             boxes = boxes_of(own, points, by_clock=by_clock)
             named = dict(zip(names, of, strict=True))
             rows = judged(points, boxes, watermarks[-1])
-            of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes))
+            open_ = tuple(_seen_open(one, boxes, points, last, by_clock=by_clock) for one in still_open.get(of, ()))
+            of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes, open_))
         panels = [*of_stage, *panels]
     chosen.check(panels)
     return Picture(tuple(panels), title, by_clock, ideal and by_clock)
 
 
-def _keys(came: Mapping[_Key, Sequence[_Came]], panes: Iterable[tuple[float, Pane]], size: int) -> list[_Key]:
-    """The keys of a stage, in order of appearance. With several windowings, the keys of panes have the windowing's name appended."""
-    of_panes = list(dict.fromkeys(key_of(pane.key.values()) for _, pane in panes))
+def _open_windows(
+    after: ScriptStages, stage: int, below: Flow, watermark: Watermark
+) -> dict[_Key, list[Mapping[str, Any]]]:
+    """The windows of a stage that are open at the end of a script, by key, as ``rows_of`` has them."""
+    found: dict[_Key, list[Mapping[str, Any]]] = {}
+    if Keeps.WINDOWS not in below.stage.keeps(below.takes) or below.stage.counts_rows:
+        return found
+    answer = after.answer(stage + 1, Asked(Keeps.WINDOWS))
+    reached_us = watermark.steps[-1][1] if watermark.steps else None
+    for window in rows_of(answer[1]) if answer is not None else ():
+        has_ended = reached_us is not None and window["end"] <= reached_us
+        if not window["closed"] and (window["new_rows"] or not has_ended):
+            key = [*window.get("key", {}).values(), *([window[WINDOWING]] if WINDOWING in window else [])]
+            found.setdefault(key_of(key), []).append(window)
+    return found
+
+
+def _seen_open(
+    window: Mapping[str, Any], boxes: Sequence[Box], points: Sequence[Point], last: float, *, by_clock: bool
+) -> OpenWindow:
+    start_us, end_us = window["start"], window["end"]
+    since = since_of(boxes, points, start_us, end_us, last)
+    label = values_label(window["values"]) if window["new_rows"] and window["values"] else ""
+    return OpenWindow(start_us, end_us, since if by_clock else float(math.floor(since)), label)
+
+
+def _keys_of(panes: Iterable[tuple[float, Pane]]) -> Iterator[_Key]:
+    yield from (key_of(pane.key.values()) for _, pane in panes)
+
+
+def _keys(came: Mapping[_Key, Sequence[_Came]], of_windows: Sequence[_Key], size: int) -> list[_Key]:
+    """The keys of a stage, in order of appearance; with several windowings those of windows have the windowing's name appended."""
+    of_windows = list(dict.fromkeys(of_windows))
     keys: list[_Key] = []
     for of in came:
-        longer = [key for key in of_panes if key[: len(of)] == of]
+        longer = [key for key in of_windows if key[: len(of)] == of]
         keys += longer or [(*of, *[None] * (size - len(of)))]
-    return [*keys, *of_panes]
+    return [*keys, *of_windows]
 
 
 def _name(stage: int, stages: int, key: Mapping[str, Any]) -> str:
@@ -186,10 +228,7 @@ def _watermarks(flow: Flow, stage: int, moments: Sequence[_Moment]) -> tuple[Wat
     if len(inputs) == 1:
         return (judges,)
     of_inputs = [
-        _rising(
-            taken.name or f"input {number + 1}",
-            [(moment.moves_at, moment.done[stage].inputs_us[number]) for moment in moments],
-        )
+        _rising(taken.name, [(moment.moves_at, moment.done[stage].inputs_us[number]) for moment in moments])
         for number, taken in enumerate(inputs)
     ]
     return (*of_inputs, judges)

@@ -47,11 +47,13 @@ class Places:
 
     Attributes:
         within: the panel.
-        taken: the rectangles in it.
+        rows: the rectangles of its rows, which no label may hide.
+        labels: those of its labels.
     """
 
     within: Area
-    taken: list[Area]
+    rows: list[Area] = attrs.field(factory=list)
+    labels: list[Area] = attrs.field(factory=list)
 
     def place(
         self,
@@ -73,12 +75,13 @@ class Places:
         for number, (x, y) in enumerate(wishes):
             area = Area.around(x, y, label.width, label.height)
             outside = size - area.shared(self.within)
-            bad = sum(area.shared(other) for other in (*self.taken, *beside)) + 3 * outside + number
+            bad = sum(area.shared(other) for other in (*self.labels, *beside)) + 3 * outside + number
+            bad += 6 * sum(area.shared(row) for row in self.rows)
             if bad < least:
                 best, least = (x, y), bad
         if least > most_covered * size + 25:
             return None
-        self.taken.append(Area.around(*best, label.width, label.height))
+        self.labels.append(Area.around(*best, label.width, label.height))
         return best
 
 
@@ -94,6 +97,15 @@ def wishes_in(box: Area, label: Area, *, is_lowest: bool) -> list[tuple[float, f
             rows = [rows[2], *rows[:2]]
         rows.append(box.top + 3 * label.height / 2)  # beyond a row that lies on the box
     return [(x, y) for y in rows for x in columns]
+
+
+def wishes_out(box: Area, label: Area) -> list[tuple[float, float]]:
+    """Middles for the label of a box that has no room for it: right, left, above, below."""
+    x, y = (box.left + box.right) / 2, (box.bottom + box.top) / 2
+    far_x, far_y = label.width / 2 + 3, label.height / 2 + 2
+    rows = [y, box.top - far_y, box.bottom + far_y]
+    beside = [(side, row) for side in (box.right + far_x, box.left - far_x) for row in rows]
+    return [*beside, (x, box.top + far_y), (x, box.bottom - far_y)]
 
 
 def wishes_beside(x: float, y: float, label: Area, *, gap: float) -> list[tuple[float, float]]:

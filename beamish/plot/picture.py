@@ -94,6 +94,22 @@ class Box:
 
 
 @attrs.frozen
+class OpenWindow:
+    """A window that is open at the end of a script: the watermark has not reached its end, or it has rows in no pane yet.
+
+    Attributes:
+        start_us, end_us: the window, as of a ``Box``.
+        since: processing time of its last pane, or of its first row.
+        label: the values that a pane would have, one per line; empty: all its rows are in a pane.
+    """
+
+    start_us: int
+    end_us: int
+    since: float
+    label: str
+
+
+@attrs.frozen
 class Panel:
     """The timeline of one stage and key.
 
@@ -102,6 +118,7 @@ class Panel:
         stage: the number of the stage, from 0.
         key: the key columns; empty: not keyed.
         points, watermarks, boxes: its content, in order of time; the merged watermark is the last.
+        open_windows: by end and start; of stored panes none are known.
     """
 
     name: str
@@ -110,6 +127,7 @@ class Panel:
     points: tuple[Point, ...]
     watermarks: tuple[Watermark, ...]
     boxes: tuple[Box, ...]
+    open_windows: tuple[OpenWindow, ...] = ()
 
 
 @attrs.frozen
@@ -144,6 +162,13 @@ class Picture:
         return (min(known), max(known)) if known else (0.0, 1.0)
 
     @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs of merges, in order."""
+        names = [line.name for panel in self.panels for line in panel.watermarks]
+        names += [point.input for panel in self.panels for point in panel.points]
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    @property
     def moments(self) -> list[float]:
         """The processing times of all changes."""
         return sorted({time for panel in self.panels for time in _times_of(panel)})
@@ -155,7 +180,8 @@ def _is_time(us: int) -> bool:
 
 def _events_of(panel: Panel) -> Iterator[int]:
     yield from (point.event_us for point in panel.points if point.event_us is not None)
-    for box in panel.boxes:
+    windows: list[Box | OpenWindow] = [*panel.boxes, *panel.open_windows]
+    for box in windows:
         yield from (us for us in (box.start_us, box.end_us) if _is_time(us))
 
 
@@ -179,9 +205,9 @@ def boxes_of(panes: Iterable[tuple[float, Pane]], points: Sequence[Point], *, by
             continue
         if pane.kind is PaneKind.PANE:
             start_us, end_us = bounds_us(pane)
-            since = _since(boxes, points, start_us, end_us, time)
-            box = Box(start_us, end_us, since, time, values_label(pane), pane)
-            boxes.append(box if by_clock else _of_whole_steps(box))
+            since = since_of(boxes, points, start_us, end_us, time)
+            since = since if by_clock else float(min(math.floor(since), time - 1))
+            boxes.append(Box(start_us, end_us, since, time, values_label(pane.values), pane))
         elif pane.kind is PaneKind.RETRACTION:
             _strike_out(boxes, time, pane)
     return tuple(boxes)
@@ -194,8 +220,8 @@ def bounds_us(pane: Pane) -> tuple[int, int]:
     return instant_us("window", pane.start), instant_us("window", pane.end)
 
 
-def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us: int, time: float) -> float:
-    """The start of a box: the pane before, of this window or of those merged into it, or its first row."""
+def since_of(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us: int, time: float) -> float:
+    """The start of a box at a time: the pane before, of this window or of those merged into it, or its first row."""
     before = [box.time for box in boxes if _grew_into(box, start_us, end_us)]
     if before:
         return max(before)
@@ -205,11 +231,6 @@ def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us:
         if point.event_us is not None and start_us <= point.event_us < end_us and (point.dropped is None or point.kept)
     ]
     return min(min(inside, default=time), time)
-
-
-def _of_whole_steps(box: Box) -> Box:
-    """The same, rounded to the start of a step if steps are numbered."""
-    return attrs.evolve(box, since=float(min(math.floor(box.since), box.time - 1)))
 
 
 def _grew_into(box: Box, start_us: int, end_us: int) -> bool:
@@ -243,11 +264,11 @@ def judged(points: Sequence[Point], boxes: Sequence[Box], watermark: Watermark) 
     return tuple(attrs.evolve(point, late=is_late(point)) for point in points)
 
 
-def values_label(pane: Pane) -> str:
-    """The label of a pane: its values."""
-    if len(pane.values) == 1:
-        return value_label(next(iter(pane.values.values())))
-    return "\n".join(f"{printable(name)} {value_label(value)}" for name, value in pane.values.items())
+def values_label(values: Mapping[str, Any]) -> str:
+    """The label of a pane with these values."""
+    if len(values) == 1:
+        return value_label(next(iter(values.values())))
+    return "\n".join(f"{printable(name)} {value_label(value)}" for name, value in values.items())
 
 
 def value_label(value: Any) -> str:

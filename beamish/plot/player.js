@@ -32,7 +32,7 @@
     });
     const marks = [...svg.querySelectorAll("[data-kind]")].map((element) => {
       const { kind, panel, since, begins, until } = element.dataset;
-      if (["pane", "hatch", "watermark"].includes(kind)) element.style.clipPath = `url(#${id}-${panel})`;
+      if (["pane", "ground", "hatch", "open", "watermark"].includes(kind)) element.style.clipPath = `url(#${id}-${panel})`;
       return { element, since: Number(since ?? -Infinity), begins: Number(begins ?? since ?? -Infinity), until: Number(until ?? Infinity) };
     });
     return (time) => {

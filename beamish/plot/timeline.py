@@ -144,10 +144,11 @@ def timeline(
 ) -> Figure:
     """Draw how a pipeline processes rows into panes: event time across, processing time up.
 
-    A row is a circle with its value, at (event time, processing time). The step line is the watermark. A box is a window when it
-    emitted a pane, up from the pane before or its first row; it contains the pane's values. Early, on-time and late panes differ
-    in colour, edge and hatching; a retracted pane is struck out; a dropped row is a cross with its reason. There is a panel for
-    each key and each stage of a chain, the last stage on top.
+    A row is a circle with its value, at (event time, processing time), in the colour of its input. The step line is the watermark.
+    A box is a window when it emitted a pane, up from the pane before or its first row; it contains the pane's values. Early,
+    on-time and late panes differ in colour, edge and hatching; a retracted pane is struck out; a dropped row is a cross with its
+    reason. A grey box without a top is a window that is open at the end of a script. There is a panel for each key and each stage
+    of a chain, the last stage on top.
 
     Args:
         what: a pipeline, which runs ``script`` in process; or the panes written by a query: a DataFrame (Spark, pandas, ...), an

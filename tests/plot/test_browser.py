@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import beamish as bm
+from beamish.plot.marks import LEAST_HEIGHT
 
 pytestmark = pytest.mark.browser
 
@@ -151,7 +152,8 @@ def check_places(browser, picture):
         )
     for box, mark in zip(panel.boxes, read(browser, "pane"), strict=True):
         expected = [x0 + (us - low.event_us) * across for us in (box.start_us, box.end_us)]
-        expected += [y0 + (moment - low.time) * up for moment in (box.time, box.since)]
+        top, bottom = (y0 + (moment - low.time) * up for moment in (box.time, box.since))
+        expected += [top, max(bottom, top + LEAST_HEIGHT)]
         assert [mark[side] for side in ("left", "right", "top", "bottom")] == pytest.approx(expected, abs=2.5)
     return lambda time: y0 + (time - low.time) * up
 

@@ -1,5 +1,7 @@
 """The elements of a picture of a run: rows, watermarks, panes."""
 
+import math
+from collections import Counter
 from datetime import UTC, datetime
 
 import attrs
@@ -8,9 +10,11 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.errors import OptionError, PipelineError, ScriptError
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.plot import timeline
+from beamish.plot.picture import values_label
 from beamish.testing import TestStream
+from beamish.triggers import AfterCount
 from tests.plot.drawn import boxes_in, boxes_of, clock_times
 from tests.plot.scenes import (
     CHAIN,
@@ -27,6 +31,8 @@ from tests.plot.scenes import (
     play,
 )
 from tests.seconds import S
+
+BOTH = SOURCE.key_by("team").window({"short": bm.FixedWindows(60), "long": bm.FixedWindows(120)}).accumulate(n=Count())
 
 
 @pytest.mark.parametrize(
@@ -118,6 +124,55 @@ def test_inputs_have_watermarks_of_their_own_and_the_last_is_the_least_of_them()
     assert [box.label for box in panel.boxes] == ["ads 5, tea\nclicks 15, top"]
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "script"),
+    [(SCORES, CLOCK), (SCORES, STEPS), (CHAIN, CHAINED), (JOIN, JOINED), (SESSIONS, MERGING), (BOTH, CLOCK)],
+)
+def test_the_open_windows_are_those_of_the_state(pipeline, script):
+    """At three moments: those whose end is not reached, and those with rows in no pane yet."""
+    seen = 0
+    for length in (1, len(script.events) // 2 + 1, len(script.events)):
+        so_far = attrs.evolve(script, events=script.events[:length])
+        panels = timeline(pipeline, so_far).picture.panels
+        for stage in {panel.stage for panel in panels}:
+            drawn = Counter(
+                (repr(dict(panel.key)), window.start_us, window.end_us, window.label)
+                for panel in panels
+                for window in panel.open_windows
+                if panel.stage == stage
+            )
+            reached_us = next((panel.watermarks[-1].at(math.inf) for panel in panels if panel.stage == stage), None)
+            stored = Counter(
+                (repr(dict(one.key)), start_us, end_us, values_label(one.values) if one.new_rows else "")
+                for one in pipeline.state(so_far).windows(stage=stage + 1)
+                for start_us, end_us in [(instant_us("", one.window.start), instant_us("", one.window.end))]
+                if not one.closed and (one.new_rows or reached_us is None or end_us > reached_us)
+            )
+            assert drawn == stored
+            seen += len(stored)
+    assert seen
+
+
+def test_an_open_window_begins_at_its_last_pane_or_its_first_row():
+    script = TestStream().step([play(10, "red", 5), play(130, "red", 1)], clock=20).step([play(20, "red", 2)], clock=30)
+    (panel,) = timeline(SCORES, script.step(clock=99)).picture.panels
+    assert [(one.start_us // S, one.since // S, one.label) for one in panel.open_windows] == [
+        (0, 30, ""), (120, 20, "total 1\nplays 1")
+    ]  # fmt: skip
+    (panel,) = timeline(SCORES, script, clock=False).picture.panels
+    assert [one.since for one in panel.open_windows] == [2, 0]
+
+
+def test_of_the_global_window_that_is_open_all_of_time_is_drawn():
+    counts = SOURCE.window(bm.GlobalWindow()).trigger(AfterCount(2), allow_data_loss=True).accumulating()
+    counts = counts.accumulate(n=Count())
+    picture = timeline(counts, TestStream().add([{"ts": 3}])).picture
+    assert [one.label for one in picture.panels[0].open_windows] == ["1"]
+    assert picture.event_span == (3 * S, 3 * S)
+    closed = timeline(counts, TestStream().add([{"ts": 3}, {"ts": 4}])).picture
+    assert closed.panels[0].open_windows == ()
+
+
 def test_a_watermark_that_follows_the_clock_is_shown_as_it_moves():
     lagging = (
         bm.Pipeline()
@@ -171,14 +226,11 @@ def test_a_row_that_only_some_of_its_windows_drop_is_no_cross():
 
 
 def test_each_of_several_windowings_has_a_panel_with_all_rows():
-    both = (
-        SOURCE.key_by("team").window({"short": bm.FixedWindows(60), "long": bm.FixedWindows(120)}).accumulate(n=Count())
-    )
-    picture = timeline(both, CLOCK).picture
+    picture = timeline(BOTH, CLOCK).picture
     assert {tuple(panel.key.values()): (len(panel.points), len(panel.boxes)) for panel in picture.panels} == {
         ("red", "short"): (4, 2), ("red", "long"): (4, 1), ("blue", "short"): (1, 1), ("blue", "long"): (1, 1)
     }  # fmt: skip
-    assert boxes_in(picture) == boxes_of(CLOCK.trace(both), clock_times(CLOCK.events))
+    assert boxes_in(picture) == boxes_of(CLOCK.trace(BOTH), clock_times(CLOCK.events))
 
 
 @pytest.mark.parametrize("key", ["blue", {"team": "blue"}])
