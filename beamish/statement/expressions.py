@@ -238,7 +238,7 @@ class _Translation:
 
     def _interval(self, tree: Tree, at: int) -> Node | None:
         number, unit = tree.name, str(tree.args.get("unit") or "").upper().removesuffix("S")
-        if unit not in _UNITS or not re.fullmatch(r"-?\d{1,9}", number) or not isinstance(tree.this, exp.Literal):
+        if unit not in _UNITS or not re.fullmatch(r"-?[0-9]{1,9}", number) or not isinstance(tree.this, exp.Literal):
             return None
         return Node(LITERAL, value=_UNITS[unit] * int(number), at=at)
 

@@ -1,6 +1,7 @@
 """Each function of a script means what Spark's does (docs/sql.md#in-process), on drawn values, in Spark's ANSI mode."""
 
 import math
+import os
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from beamish.statement.functions import FUNCTIONS, nested
 from beamish.statement.names import AGGREGATES, SPARK
 from beamish.statement.running import _LAZY, evaluate
 from tests.budget import SPARK_SECONDS, search
+from tests.statement.answers import ASKED, FAILS, record, recorded, table_of, written
 from tests.statement.cases import COLUMNS, EXPRESSIONS, expression, rows
 from tests.statement.drawn import expressions
 from tests.statement.literals import LITERALS
@@ -114,7 +116,29 @@ def alone(made, table, row):
 
 
 def plain(value):
-    return "nan" if isinstance(value, float) and math.isnan(value) else value
+    """To compare: NaN with itself, and the sign of a zero too."""
+    return str(value) if isinstance(value, float) and (math.isnan(value) or value == 0) else value
+
+
+@pytest.mark.deep
+def test_recorded_casts_and_roundings_are_sparks(spark):
+    found = {sql: answer for one in ASKED for sql, answer in answers_of_spark(spark, *one)}
+    if os.environ.get("BEAMISH_RECORD"):
+        record(found)
+    assert found == recorded()
+
+
+def answers_of_spark(spark, column, texts, asked):
+    """The answer for each value, as ``written``; times as texts, since some are of no year that Python has."""
+    table = table_of(column, texts)
+    df = spark.createDataFrame(table.append_column("row", pa.array(range(table.num_rows))))
+    names = [f"v{number}" for number in range(len(asked))]
+    shown = [f"CAST({sql} AS STRING)" if sql.endswith(("DATE)", "TIMESTAMP)")) else sql for sql in asked]
+    found = df.select("row", *(tried(spark, sql, name) for sql, name in zip(shown, names, strict=True))).toArrow()
+    for sql, name in zip(asked, names, strict=True):
+        values = found.sort_by("row")[name].to_pylist()
+        answers = [FAILS if value is None else written(value["v"]) for value in values]
+        yield sql, dict(zip(texts, answers, strict=True))
 
 
 def test_the_functions_that_are_known_are_sparks(spark):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,10 +19,31 @@ _TYPES: Mapping[str, pa.DataType] = {
     "date": pa.date32(), "timestamp": TIMESTAMP,
 }  # fmt: skip
 _RANGES = {"int": 2**31, "bigint": 2**63}
-_WHOLE = re.compile(r"[+-]?\d+")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
+_BLANKS = "".join(map(chr, range(33))) + "\x7f"
+"""Blanks and control characters of ASCII, which Spark strips from a text; of others it strips none."""
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_WORDS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_DATE = r"(?P<year>\+?[0-9]{4,%s})(-(?P<month>[0-9]{1,2})(-(?P<day>[0-9]{1,2})%s)?)?"
+_OF_DATE = re.compile(_DATE % (7, "([ T].*)?"), re.DOTALL)
+_OF_TIMESTAMP = re.compile(
+    _DATE
+    % (
+        6,
+        r"([ T](?P<hour>[0-9]{1,2})(:(?P<minute>[0-9]{1,2})(:(?P<second>[0-9]{1,2})(\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?)?",
+    ),
+    re.DOTALL,
+)
+_OFFSETS = [
+    re.compile(f"(?:UTC|GMT|UT)?([+-]){digits}")
+    for digits in (
+        r"([0-9]{1,2})(?::([0-9]{1,2}))?()",
+        r"([0-9]{1,2}):([0-9]{2}):([0-9]{2})",
+        r"([0-9]{2})([0-9]{2})([0-9]{2})?",
+    )
+]
+_UTC = ("Z", "UTC", "GMT", "UT")
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
 
@@ -47,7 +68,8 @@ def _kind(type_: pa.DataType) -> str:
 
 def _wrong_time(text: str, to: str) -> RefusedError:
     return RefusedError(
-        f"{text!r} AS {to.upper()}: in a script a text is a time as '2024-01-31' or '2024-01-31 12:30:00.5' only"
+        f"{text!r} AS {to.upper()}: in a script a text is a time as '2024-01-31' or '2024-01-31 12:30:00.5+01:00', of the years 1 to 9999; "
+        "time zones by name, and times without a date, are Spark's only"
     )
 
 
@@ -75,49 +97,85 @@ def _each(read: Callable[[Any, str], Any]) -> Callable[[pa.Array, str], pa.Array
 
 
 def _whole_of_text(text: str, to: str) -> int:
-    if not _WHOLE.fullmatch(text.strip(" ")):
+    stripped = text.strip(_BLANKS)
+    if not _WHOLE.fullmatch(stripped):
         raise _wrong(text, to)
-    return int(text)
+    return int(stripped)
 
 
 def _whole_of_double(number: float, to: str) -> int:
     if not math.isfinite(number):
         raise _wrong(number, to)
-    return math.trunc(number)
+    return 2**63 - 1 if to == "bigint" and number == 2.0**63 else math.trunc(number)  # 2^63 - 1 as a double is 2^63
 
 
 def _double_of_text(text: str, to: str) -> float:
-    if not _NUMBER.fullmatch(text.strip(" ")):
+    stripped = text.strip(_BLANKS[:-1])
+    sign, word = (-1, stripped[1:]) if stripped.startswith("-") else (1, stripped.removeprefix("+"))
+    if word == "NaN" or (word.lower() in _WORDS and (word.lower() != "nan" or word == stripped)):
+        return sign * _WORDS[word.lower()]
+    digits = stripped[:-1] if stripped[-1:] in tuple("dDfF") else stripped
+    if _NUMBER.fullmatch(digits):
+        return float(digits)
+    if not _HEXADECIMAL.fullmatch(stripped) and not _HEXADECIMAL.fullmatch(digits):
         raise _wrong(text, to)
-    return float(text)
+    return _of_hexadecimal(digits)
+
+
+def _of_hexadecimal(digits: str) -> float:
+    try:
+        return float.fromhex(digits)
+    except OverflowError:
+        return -math.inf if digits.startswith("-") else math.inf
 
 
 def _boolean_of_text(text: str, to: str) -> bool:
-    word = text.strip(" ").lower()
+    word = text.strip(_BLANKS).lower()
     if word not in (*_TRUE, *_FALSE):
         raise _wrong(text, to)
     return word in _TRUE
 
 
 def _date_of_text(text: str, to: str) -> date:
+    found = _OF_DATE.fullmatch(text.strip(_BLANKS))
+    if found is None:
+        raise _wrong_time(text, to)
+    return _day(found, text, to)
+
+
+def _day(found: re.Match[str], text: str, to: str) -> date:
     try:
-        if _DATE.fullmatch(text.strip(" ")):
-            return date.fromisoformat(text.strip(" "))
+        return date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
     except ValueError:
-        pass
-    raise _wrong_time(text, to)
+        raise _wrong_time(text, to) from None
 
 
 def _timestamp_of_text(text: str, to: str) -> datetime:
-    stripped = text.strip(" ")
+    found = _OF_TIMESTAMP.fullmatch(text.strip(_BLANKS))
+    if found is None:
+        raise _wrong_time(text, to)
+    day = _day(found, text, to)
+    hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
+    micros = int((found["fraction"] or "")[:6].ljust(6, "0"))
     try:
-        if _TIMESTAMP.fullmatch(stripped):
-            whole, _, part = stripped.partition(".")
-            time = datetime.fromisoformat(whole).replace(tzinfo=UTC)
-            return time.replace(microsecond=int(part.ljust(6, "0"))) if part else time
-    except ValueError:
-        pass
-    raise _wrong_time(text, to)
+        return datetime(day.year, day.month, day.day, hour, minute, second, micros, UTC) - _offset(found["zone"])
+    except (ValueError, OverflowError):
+        raise _wrong_time(text, to) from None
+
+
+def _offset(zone: str | None) -> timedelta:
+    """The offset of a time zone from UTC (ValueError: another zone)."""
+    name = (zone or "Z").strip(_BLANKS)
+    found = next(filter(None, (one.fullmatch(name) for one in _OFFSETS)), None)
+    if found is None:
+        if name in _UTC:
+            return timedelta()
+        raise ValueError(name)
+    hours, minutes, seconds = (int(digits or 0) for digits in found.groups()[1:])
+    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if max(minutes, seconds) > 59 or offset > timedelta(hours=18):
+        raise ValueError(name)
+    return -offset if found[1] == "-" else offset
 
 
 def _text_of_timestamp(time: datetime, _: str) -> str:

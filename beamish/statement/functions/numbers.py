@@ -143,7 +143,8 @@ def _round(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     unit = Decimal(1).scaleb(-digits)
 
     def half_up(x: float) -> float:
-        return float(Decimal(repr(x)).quantize(unit, ROUND_HALF_UP, _EXACT)) if math.isfinite(x) else x
+        # without a negative zero, as in Spark
+        return float(Decimal(repr(x)).quantize(unit, ROUND_HALF_UP, _EXACT)) + 0.0 if math.isfinite(x) else x
 
     return each(half_up, pa.float64(), column)
 
@@ -173,7 +174,9 @@ def _sqrt(columns: Sequence[pa.Array], _: Any) -> pa.Array:
 
 def _sign(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     column = as_double(_one("SIGN", columns))
-    return pa.array(np.sign(column.to_numpy(zero_copy_only=False)), mask=np.array(column.is_null()), type=pa.float64())
+    values = column.to_numpy(zero_copy_only=False)
+    signs = np.where(values == 0, values, np.sign(values))  # of -0.0 it is -0.0
+    return pa.array(signs, mask=np.array(column.is_null()), type=pa.float64())
 
 
 FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
