@@ -21,6 +21,7 @@ import attrs
 
 from beamish.errors import ColumnError, OptionError, PipelineError, ScriptError, shown
 from beamish.pane import PaneKind
+from beamish.python_values import python_value
 
 Unfolded = tuple[Mapping[str, Any], int]
 """A data row, and 1 for an insert or -1 for a retraction of an equal row."""
@@ -123,7 +124,8 @@ class FromChangelog(InputForm):
         """The message for an unknown operation."""
         known = {"debezium": tuple(BEFORE_AND_AFTER), "diff": ("a whole number",)}.get(self.format)
         known = known or tuple(WORDS[self.format][1])
-        why = f": {NO_ROWS[value]}" if self.format == "debezium" and value in NO_ROWS else ""
+        is_event = self.format == "debezium" and isinstance(value, str) and value in NO_ROWS
+        why = f": {NO_ROWS[value]}" if is_event else ""
         return f"{self.call()[1:]}: a row has {column}={shown(value)}; must be {', '.join(known)}{why}"
 
     @property
@@ -137,25 +139,29 @@ class FromChangelog(InputForm):
         if self.format == "debezium":
             yield from self._images(row)
         elif self.format == "diff":
-            times = row["_diff"]
+            times = python_value(row["_diff"])
             if type(times) is not int:
                 raise ScriptError(self.wrong("_diff", times))
             yield from [(data, 1 if times > 0 else -1)] * abs(times)
         else:
             column, words = WORDS[self.format]
-            if row[column] not in words:
+            if not isinstance(row[column], str) or row[column] not in words:
                 raise ScriptError(self.wrong(column, row[column]))
             yield data, words[row[column]]
 
     def _images(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
         if all(row[name] is None for name in self.columns):
             return  # a tombstone
-        if row["op"] not in BEFORE_AND_AFTER:
+        if not isinstance(row["op"], str) or row["op"] not in BEFORE_AND_AFTER:
             raise ScriptError(self.wrong("op", row["op"]))
         for name, is_needed, sign in zip(("before", "after"), BEFORE_AND_AFTER[row["op"]], (-1, 1), strict=True):
             if is_needed:
                 if row[name] is None:
                     raise ScriptError(self.no_image)
+                if not isinstance(row[name], Mapping):
+                    raise ScriptError(
+                        f"{self.call()[1:]}: {name!r} is {shown(row[name])}; must be a dict of column to value"
+                    )
                 yield row[name], sign
 
 
@@ -182,6 +188,12 @@ class FromPanes(InputForm):
 
     def unfold(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
         self.check_columns(row)
+        for name, fields in (("pane", {"kind"}), ("window", {"start", "end"})):
+            known = isinstance(row[name], Mapping) and fields <= set(row[name])
+            if not (known or (row[name] is None and name == "window")):
+                raise ScriptError(
+                    f"from_panes(): a row has {name}={shown(row[name])}; must be a dict with {', '.join(sorted(fields))}"
+                )
         kind, window = row["pane"]["kind"], row["window"] or {"start": None, "end": None}
         if kind == PaneKind.DROPPED:
             return

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from beamish.errors import BeamishError, ScriptError
+from beamish.python_values import NotPlainError, python_value
 
 InstantLike: TypeAlias = datetime | float
 """Accepted as an instant: an aware datetime, or seconds since the epoch."""
@@ -31,18 +32,23 @@ def instant_us(where: str, value: Any, error: type[BeamishError] = ScriptError) 
     Raises:
         ScriptError: (or ``error``) it is neither, a datetime without a time zone, or does not fit into 64 bits.
     """
+    given = value
+    try:
+        value = python_value(given)
+    except NotPlainError as refused:
+        raise error(f"{where}={given!r}: {refused}") from None
     if isinstance(value, datetime):
         if value.utcoffset() is None:
-            raise error(f"{where}={value!r}: has no time zone; write it with tzinfo=UTC")
+            raise error(f"{where}={given!r}: has no time zone; write it with tzinfo=UTC")
         return (value - EPOCH) // _US
     if isinstance(value, int) and not isinstance(value, bool):
         us = value * 1_000_000
     elif isinstance(value, float) and math.isfinite(value):
         us = round(Fraction(value) * 1_000_000)
     else:
-        raise error(f"{where}={value!r}: must be seconds since the epoch or an aware datetime")
+        raise error(f"{where}={given!r}: must be seconds since the epoch or an aware datetime")
     if abs(us) > END_OF_TIME_US:
-        raise error(f"{where}={value!r}: beyond 292,000 years; give seconds, not micro- or nanoseconds")
+        raise error(f"{where}={given!r}: beyond 292,000 years; give seconds, not micro- or nanoseconds")
     return us
 
 

@@ -14,11 +14,13 @@ from beamish.contract.relation import Relation
 from beamish.contract.updates import ROW_WINDOW
 from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
-from beamish.forms import is_of_panes, not_as_rows
+from beamish.forms import InputForm, Unfolded, is_of_panes, not_as_rows
 from beamish.instants import instant, instant_in_words, instant_us
 from beamish.kernels.column_names import EVENT_TIME, PREFIX, SIGN, has_no_event_time, is_reserved, respelled
+from beamish.kernels.python_columns import UnfitValueError, name_refusal, python_column
 from beamish.markup import html_table
 from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneList, PaneTiming, RowWindow, Window
+from beamish.python_values import is_null
 from beamish.source import Source
 
 Row = Mapping[str, Any]
@@ -175,9 +177,10 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
         if source.name in given:
             begin = _initial(given[source.name])
             _check_event_time(source.event_time, begin)
-            begins[source.name], *tables[source.name] = _tables(source, [begin, *bundles])
+            row_names = RowNames(source.name, len(begin))
+            begins[source.name], *tables[source.name] = _tables(source, [begin, *bundles], row_names)
         else:
-            tables[source.name] = _tables(source, bundles)
+            tables[source.name] = _tables(source, bundles, RowNames(source.name))
     schemas: dict[str | None, pa.Schema] = {}
     for source, taker, number in flow.leaves:
         asked = taker.stage.asks(taker.takes, number)
@@ -186,18 +189,36 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
     return ScriptRows(tables, begins, schemas)
 
 
-def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
+def _tables(source: Source, bundles: Sequence[Sequence[Row]], names: RowNames) -> list[pa.Table]:
     """The bundles of a source as tables; with an input form as data rows, with ``SIGN``."""
     form = source.form
     if form is None:
-        tables = tables_of(bundles, source.event_time)
+        tables = tables_of(bundles, source.event_time, names)
         _check_no_panes(source, tables)
         return tables
-    unfolded = [[one for row in bundle for one in form.unfold(row)] for bundle in bundles]
-    tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time)
+    unfolded: list[list[Unfolded]] = []
+    numbers: list[int] = []
+    first = 0
+    for bundle in bundles:
+        parts = [
+            (number, one) for number, row in enumerate(bundle, first) for one in _unfolded(form, row, names(number))
+        ]
+        numbers += [number for number, _ in parts]
+        unfolded.append([one for _, one in parts])
+        first += len(bundle)
+    names = attrs.evolve(names, numbers=numbers)
+    tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time, names)
     signs = [pa.array([sign for _, sign in bundle], pa.int8()) for bundle in unfolded]
     at = [table.schema.get_field_index(EVENT_TIME) for table in tables]
     return [table.add_column(i, SIGN, sign) for table, i, sign in zip(tables, at, signs, strict=True)]
+
+
+def _unfolded(form: InputForm, row: Row, name: str) -> list[Unfolded]:
+    """The data rows of a row; its null-like values are null."""
+    try:
+        return list(form.unfold({column: None if is_null(value) else value for column, value in row.items()}))
+    except ScriptError as error:
+        raise ScriptError(f"{name}: {error}") from None
 
 
 def _check_no_panes(source: Source, tables: Sequence[pa.Table]) -> None:
@@ -215,11 +236,20 @@ def _spelled(bundles: Sequence[Sequence[Row]], asked: Sequence[Any]) -> list[Seq
     return [[{new.get(name, name): value for name, value in row.items()} for row in bundle] for bundle in bundles]
 
 
+def check_names(where: str, rows: Sequence[Row]) -> None:
+    """Check that the columns of rows have names (ScriptError: a name is not text)."""
+    for name in dict.fromkeys(name for row in rows for name in row):
+        refusal = name_refusal(name)
+        if refusal is not None:
+            raise ScriptError(f"{where}: a row has a column {name!r}: {refusal}")
+
+
 def _initial(rows: Any) -> Sequence[Row]:
     if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
         raise ScriptError(
             f"run(initial={rows!r}): must be a list of rows, dicts of column name to value, such as initial=[{{'ts': 1}}]"
         )
+    check_names("run(initial=...)", rows)
     return rows
 
 
@@ -235,8 +265,34 @@ def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) ->
     return schema if tables else schema.with_metadata(NO_ROWS)
 
 
-def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Table]:
+@attrs.frozen
+class RowNames:
+    """How messages name the rows of a source, from 1 over all bundles.
+
+    Attributes:
+        input: the name of the source.
+        initial: how many initial rows of a table there are, which come first.
+        numbers: the number of each row, from 0, where a row stands for several, or for none; None: as they are.
+    """
+
+    input: str | None = None
+    initial: int = 0
+    numbers: Sequence[int] | None = None
+
+    def __call__(self, row: int) -> str:
+        number = row if self.numbers is None else self.numbers[row]
+        begins = number < self.initial
+        words = f"initial row {number + 1}" if begins else f"row {number - self.initial + 1}"
+        return words if self.input is None else f"{words} of {self.input}"
+
+
+def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any, row_names: RowNames | None = None) -> list[pa.Table]:
     """Bundles as tables, one per bundle, with ``EVENT_TIME`` beside the rows' own columns.
+
+    Args:
+        bundles: the rows.
+        event_time: their column.
+        row_names: how messages name them.
 
     Raises:
         ColumnError: no row has the event time's column.
@@ -252,8 +308,9 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Tabl
     for name in names:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename it")
-    columns = {name: _column(name, rows) for name in names}
-    times = [_event_time_us(event_time, row.get(event_time)) for row in rows]
+    shown_as = row_names or RowNames()
+    times = [_event_time_us(shown_as(i), event_time, row.get(event_time)) for i, row in enumerate(rows)]
+    columns = {name: _column(name, rows, shown_as) for name in names}
     table = pa.table({**columns, EVENT_TIME: pa.array(times, pa.int64())})
     tables, start = [], 0
     for bundle in bundles:
@@ -268,17 +325,15 @@ def _check_event_time(event_time: str, rows: Sequence[Row]) -> None:
         raise ColumnError(f"event_time({event_time!r}): there is no column {event_time!r}; the rows have {names}")
 
 
-def _column(name: str, rows: Sequence[Row]) -> pa.Array:
-    values = [row.get(name) for row in rows]
+def _column(name: str, rows: Sequence[Row], row_names: RowNames) -> pa.Array:
     try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        kinds = sorted({type(value).__name__ for value in values if value is not None})
-        raise ScriptError(f"column {name!r} has values of different types, {kinds}: {error}") from error
+        return python_column([row.get(name) for row in rows])
+    except UnfitValueError as unfit:
+        raise ScriptError(f"column {name!r}: {unfit.said(row_names)}") from None
 
 
-def _event_time_us(name: str, value: Any) -> int | None:
-    return None if value is None else instant_us(f"row[{name!r}]", value)
+def _event_time_us(row: str, name: str, value: Any) -> int | None:
+    return None if is_null(value) else instant_us(f"{row}: row[{name!r}]", value)
 
 
 class Trace(list[tuple[Event, list[Pane]]]):

@@ -17,7 +17,7 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane, PaneList
-from beamish.script import Bundle, ClockTo, Event, Row, Step, Trace, WatermarkTo, as_step
+from beamish.script import Bundle, ClockTo, Event, Row, Step, Trace, WatermarkTo, as_step, check_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -324,6 +324,7 @@ def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
     for row in bundle:
         if not isinstance(row, Mapping):
             raise ScriptError(f"{call}({row!r}): a row is a dict of column name to value")
+    check_names(f"{call}(rows)", bundle)
     return bundle
 
 

@@ -29,6 +29,8 @@ from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import ClosedError, ColumnError, OptionError, PipelineError, StateError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, InstantLike, instant, instant_us
 from beamish.kernels import codec
+from beamish.kernels.python_columns import UnfitValueError, python_column
+from beamish.python_values import NotPlainError, python_value
 from beamish.versioned_table import plain_keys
 
 if TYPE_CHECKING:
@@ -250,7 +252,7 @@ class VersionedTable:
 
         Args:
             key: the key.
-            value: the value; None deletes.
+            value: the value; None deletes, as do ``NaT`` and ``pandas.NA``.
             ts: its start. A time ahead of the stream time advances it.
 
         Returns:
@@ -332,7 +334,7 @@ class VersionedTable:
             >>> table.get("EUR").value, table.get("EUR", as_of=19).value, table.get("EUR", as_of=9)
             (1.09, 1.08, None)
         """
-        stored = _stored_key("get", key)
+        _, stored = _stored_key("get", key)
         at_us = None if as_of is None else _time_us("get(as_of)", as_of)
         with self._turn:
             return self._read(stored, at_us)
@@ -369,7 +371,7 @@ class VersionedTable:
             >>> [version.value for version in table.versions("EUR", newest_first=True)]
             [1.1, 1.09, 1.08]
         """
-        stored = _stored_key("versions", key)
+        _, stored = _stored_key("versions", key)
         since_us = _NEVER_US if since is None else _time_us("versions(since)", since)
         until_us = END_OF_TIME_US if until is None else _time_us("versions(until)", until)
         if since_us > until_us:
@@ -661,27 +663,37 @@ def _time_us(where: str, value: InstantLike) -> int:
     return us
 
 
-def _stored_key(call: str, key: Any) -> StoredKey:
-    if key is None:
+def _stored_key(call: str, key: Any) -> tuple[Any, StoredKey]:
+    """A key as a Python value, and as stored."""
+    plain = _plain(f"{call}(key={key!r})", key)
+    if plain is None:
         raise OptionError(
-            f"{call}(key=None): a key must not be None; leave such rows out, or give them a key of their own"
+            f"{call}(key={key!r}): a key must not be None; leave such rows out, or give them a key of their own"
         )
     try:
-        return plain_keys.stored_key(key)
+        return plain, plain_keys.stored_key(plain)
     except TypeError as refused:
         raise OptionError(
             f"{call}(key={key!r}): {refused}; a key is {plain_keys.ALLOWED}: convert it to one of these"
         ) from None
 
 
-def _change(call: str, key: Any, value: Any, ts: InstantLike) -> Change:
-    stored = _stored_key(call, key)
-    at_us = _time_us(f"{call}(ts)", ts)
+def _plain(where: str, value: Any) -> Any:
     try:
-        written = None if value is None else codec.encode(value)
+        return python_value(value)
+    except NotPlainError as refused:
+        raise OptionError(f"{where}: {refused}") from None
+
+
+def _change(call: str, key: Any, value: Any, ts: InstantLike) -> Change:
+    plain_key, stored = _stored_key(call, key)
+    at_us = _time_us(f"{call}(ts)", ts)
+    plain_value = _plain(f"{call}(value={value!r})", value)
+    try:
+        written = None if plain_value is None else codec.encode(plain_value)
     except TypeError as refused:
         raise OptionError(f"{call}(value): {refused}; a value is {codec.ALLOWED}: convert it to one of these") from None
-    return stored, at_us, plain_keys.key_as_written(key, stored), written
+    return stored, at_us, plain_keys.key_as_written(plain_key, stored), written
 
 
 def _changes(triples: Iterable[Any]) -> Iterable[Change]:
@@ -712,15 +724,9 @@ def _version(found: Found | None) -> Version | None:
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:
-    kinds = {type(value) for value in values}
-    if len(kinds) > 1 and kinds != {int, float}:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ColumnError(
-            f"to_arrow(): column {name!r} has {names}, without a common Arrow type; write values of one type"
-        )
     try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError, ValueError, TypeError) as refused:
+        return python_column(values)
+    except UnfitValueError as unfit:
         raise ColumnError(
-            f"to_arrow(): column {name!r} cannot be converted to Arrow ({refused}); write values of one type that Arrow supports"
+            f"to_arrow(): column {name!r}: {unfit.said(lambda row: f'version {row + 1}')}; write values of one type"
         ) from None

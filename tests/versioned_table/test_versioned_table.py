@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -355,9 +357,10 @@ def test_a_key_is_as_it_was_written_with_the_version(table):
 @pytest.mark.parametrize(
     ("keys", "values", "fragments"),
     [
-        ([1, "a"], [1, 1], ["'key'", "int, str"]),
-        (["a", b"a"], [1, 1], ["'key'", "bytes, str"]),
-        (["a", "b"], [1, "x"], ["'value'", "int, str"]),
+        ([1, "a"], [1, 1], ["'key'", "int and str"]),
+        (["a", b"a"], [1, 1], ["'key'", "str and bytes"]),
+        (["a", "b"], [1, "x"], ["'value'", "int and str", "version 1", "version 2"]),
+        (["a", "b"], [[date(2024, 1, 1)], [datetime(2024, 1, 1, tzinfo=UTC)]], ["'value'", "date and datetime"]),
         (["a", "b"], [[1], ["x"]], ["'value'", "of one type"]),
         (["a", "b"], [{"x": 1}, {2: 1}], ["'value'", "of one type"]),
         (["a", "b"], [1, 2**70], ["'value'", "of one type"]),
@@ -369,6 +372,37 @@ def test_values_without_a_common_type_are_rejected(table, keys, values, fragment
         table.to_arrow()
     for fragment in fragments:
         assert fragment in str(refused.value)
+
+
+@pytest.mark.parametrize("null", [pd.NaT, pd.NA, np.datetime64("NaT")], ids=repr)
+def test_null_like_values_delete_and_are_no_keys_or_times(table, null):
+    table.put("a", 1, 10)
+    table.put("a", null, 20)
+    assert (table.get("a"), table.get("a", as_of=19).value) == (None, 1)
+    for call in (
+        lambda: table.put(null, 1, 10),
+        lambda: table.get(null),
+        lambda: table.delete(null, 10),
+        lambda: table.versions(null),
+        lambda: table.put("a", 1, null),
+        lambda: table.get("a", as_of=null),
+        lambda: table.load([("a", 1, 10), ("a", 1, null)]),
+    ):
+        with pytest.raises(bm.OptionError, match=str(null)):
+            call()
+
+
+def test_numbers_and_times_of_numpy_and_pandas_are_pythons(table):
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    table.put(np.int64(1), pd.Timestamp(noon), np.float64(10))
+    table.put(pd.Timestamp(noon), np.float32(0.5), 10)
+    assert (table.get(1).value, table.get(noon).value) == (noon, 0.5)
+    assert type(table.get(1).value) is datetime
+    for value in (pd.Timestamp(1, tz="UTC"), np.longdouble(1), np.datetime64(1, "ns")):
+        with pytest.raises(bm.OptionError, match="put"):
+            table.put("a", value, 10)
+        with pytest.raises(bm.OptionError, match="put"):
+            table.put(value, 1, 10)
 
 
 @pytest.mark.parametrize(
