@@ -113,9 +113,10 @@ FIXED = {
     "loses rows: any": losing(AfterAny(Always())),
     "loses rows: all": losing(t.AfterAll(Always())),
     "loses rows: delay": losing(t.AfterProcessingTime(1)),
-    "loses rows: each": losing(t.AfterEach(Always(), AfterCount(1))),
+    "loses rows: each": losing(t.AfterEach(AfterCount(3), AfterCount(1))),
     "loses rows: finally": losing(t.OrFinally(Always(), AfterCount(9))),
     "loses rows: own": losing(windows.OwnTrigger()),
+    "loses late rows: any": losing(AfterAny(AfterWatermark(), Never())),
     "loses late rows": losing(AfterWatermark(early=Always()), AfterWatermark(early=Always(), late=Always())),
     "only_updated, discarding": [
         PLAIN.accumulating().only_updated_panes(),
@@ -412,7 +413,7 @@ OF_SPARK = {"panes of a list", "a table of pandas", "rows of a list", "merge of 
 TRANSCRIPTS = {
     "A trigger that can lose rows: AfterCount": "loses rows: count",
     "AfterWatermark without late, if there is an allowed lateness": "loses late rows",
-    "AfterEach whose last part can": "loses rows: each",
+    "AfterEach whose parts all can": "loses rows: each",
     "OrFinally, unless finally_ waits for the end and nothing is allowed to be late": "loses rows: finally",
     "A mode must be stated, unless the trigger is Default and nothing is allowed to be late": "no mode, lateness",
     "retract_merged needs windows that merge": "retract_merged, fixed windows",
