@@ -33,6 +33,10 @@ TOP = {
 LINKED = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
 RULE = re.compile(r"rules/[\w-]+\.md#")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
+CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+BREAKS = re.compile(r"(?<=[._/=,(\[])(?=\w)|(?<=[a-z])(?=[A-Z])")
+"""Places in code where a line may break: after a sign, and within camelCase."""
+LONG = re.compile(r"\S{16}")
 PROSE = re.compile(r"^```(text|python)\n(?=(?:(?!```).*\n)*?.{89})", re.MULTILINE)
 """A block with a line that is wider than the column: the site wraps it."""
 
@@ -86,8 +90,21 @@ def for_the_site(text: str, of: Path) -> str:
         return f"[{words}]({'../' * depth}{there}{anchor})" if there else words
 
     parts = re.split(r"(?ms)(^```.*?^```$)", text)  # every second one is code, which has no links
-    parts[::2] = [LINKED.sub(link, part) for part in parts[::2]]
+    parts[::2] = [in_tables(LINKED.sub(link, part)) for part in parts[::2]]
     return PROSE.sub(r"``` { .\1 .wrap }\n", "".join(parts))
+
+
+def in_tables(text: str) -> str:
+    """A text whose long code in tables may break between words."""
+
+    def code(found: re.Match[str]) -> str:
+        inside = found[2].strip().replace("\\|", "|")
+        if not LONG.search(inside):
+            return found[0]
+        parts = BREAKS.split(inside)
+        return f"<code>{'<wbr>'.join(re.sub(r'[^A-Za-z0-9 ]', lambda sign: f'&#{ord(sign[0])};', part) for part in parts)}</code>"
+
+    return re.sub(r"(?m)^\|.*$", lambda row: CODE.sub(code, row[0]), text)
 
 
 def write_examples(folder: Path) -> None:

@@ -79,7 +79,8 @@ def _panel(key: Mapping[str, Any], points: Sequence[Point], panes: Sequence[_Pan
     of_key = [(time, pane) for time, pane in panes if key_of(pane.key.values()) == key_of(key.values())]
     boxes = boxes_of(of_key, points, by_clock=by_clock)
     watermark = _watermark(of_key)
-    return Panel(key_name(key), 0, key, judged(points, boxes, watermark), (watermark,), boxes)
+    points = [attrs.evolve(point, watermark_us=watermark.at(point.time)) for point in points]
+    return Panel(key_name(key), 0, key, judged(points, boxes), (watermark,), boxes)
 
 
 def _panes(

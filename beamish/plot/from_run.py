@@ -111,7 +111,7 @@ def picture_of_run(
             points = _fates(came, of, own, below.gives.window)
             boxes = boxes_of(own, points, by_clock=by_clock)
             named = dict(zip(names, of, strict=True))
-            rows = judged(points, boxes, watermarks[-1])
+            rows = judged(points, boxes)
             open_ = tuple(_seen_open(one, boxes, points, last, by_clock=by_clock) for one in still_open.get(of, ()))
             of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes, open_))
         panels = [*of_stage, *panels]
@@ -249,7 +249,7 @@ def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list
         keys = [str(name) for name in taken.relation.keys]
         for moment in moments:
             if isinstance(taken, Source):
-                came = _rows(below, number, taken, moment)
+                came = _rows(below, number, taken, moment, moment.done[stage].watermark_us)
             else:
                 came = _panes(moment.done[flow.flows.index(taken.flow)].panes, moment.at, taken.name)
             for one in came:
@@ -257,14 +257,14 @@ def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list
     return {key: sorted(came, key=lambda one: one.point.time) for key, came in found.items()}
 
 
-def _rows(below: Flow, number: int, source: Source, moment: _Moment) -> Iterator[_Came]:
-    """The rows of an event for an input of a stage."""
+def _rows(below: Flow, number: int, source: Source, moment: _Moment, watermark_us: int | None) -> Iterator[_Came]:
+    """The rows of an event for an input of a stage, and its watermark, which moved before them."""
     step = as_step(moment.event)
     for row in step.rows if step.input == source.name else ():
         at = row.get(source.event_time) if isinstance(source.event_time, str) else None
         us = None if at is None else instant_us(source.event_time, at)
         label = ", ".join(value_label(row.get(name)) for name in _label_columns(below, number, source, row))
-        yield _Came(moment.at, row, Point(us, moment.rows_at, label, source.name))
+        yield _Came(moment.at, row, Point(us, moment.rows_at, label, source.name, watermark_us))
 
 
 def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[_Came]:

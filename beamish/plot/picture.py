@@ -31,6 +31,7 @@ class Point:
         time: its processing time.
         label: its label.
         input: its input, in a merge.
+        watermark_us: the watermark when it arrived, microseconds; None: there was none.
         late: the watermark had reached the end of its window when it arrived.
         dropped: its drop reason; None: not dropped.
         kept: it was dropped from some of its windows only.
@@ -42,6 +43,7 @@ class Point:
     time: float
     label: str
     input: str | None = None
+    watermark_us: int | None = None
     late: bool = False
     dropped: DropReason | None = None
     kept: bool = False
@@ -251,11 +253,11 @@ def _strike_out(boxes: list[Box], time: float, retraction: Pane) -> None:
             return
 
 
-def judged(points: Sequence[Point], boxes: Sequence[Box], watermark: Watermark) -> tuple[Point, ...]:
+def judged(points: Sequence[Point], boxes: Sequence[Box]) -> tuple[Point, ...]:
     """The points, with lateness: the watermark had reached the end of the first window that contains them."""
 
     def is_late(point: Point) -> bool:
-        stood_us, us = watermark.at(point.time), point.event_us
+        stood_us, us = point.watermark_us, point.event_us
         if stood_us is None or us is None or point.is_pane:
             return False
         shows = [box for box in boxes if box.start_us <= us < box.end_us and box.since <= point.time <= box.time]

@@ -85,6 +85,13 @@ def test_a_step_with_a_watermark_and_rows_shows_the_watermark_first():
     assert moved < late.time < 2
 
 
+def test_a_row_is_late_only_if_it_came_after_the_watermark_also_at_one_clock():
+    script = TestStream().add([play(50, "red", 3)]).advance_watermark_to(120).add([play(40, "red", 1)])
+    for clock in (True, False):
+        (panel,) = timeline(SCORES, script, clock=clock).picture.panels
+        assert [(point.label, point.late) for point in panel.points] == [("3", False), ("1", True)]
+
+
 def test_a_clock_can_be_left_out():
     assert not timeline(SCORES, CLOCK, clock=False).picture.by_clock
 
