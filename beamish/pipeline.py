@@ -156,7 +156,7 @@ class Pipeline:
 
         Args:
             columns: column names, one by one or as one list, of any types but arrays and maps; on Spark also Column expressions.
-                None: a single key. Null is a key.
+                Without any, all rows have one key. Null is a key.
 
         Raises:
             OptionError: not a column, or a repeated one.
