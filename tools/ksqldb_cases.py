@@ -65,7 +65,14 @@ def tables(declared: list[str], statement: str) -> dict[str, bm.Pipeline]:
 def refusal(statement: str, declared: Mapping[str, bm.Pipeline]) -> str | None:
     """Why ``bm.sql`` refuses a statement; None: it takes it."""
     try:
-        bm.sql(statement, event_time="ROWTIME", watermark=WATERMARK, tables=declared, aggregates=OWN)
+        bm.sql(
+            statement,
+            event_time="ROWTIME",
+            watermark=WATERMARK,
+            tables=declared,
+            aggregates=OWN,
+            offset="ROWOFFSET",
+        )
     except bm.SqlError as error:
         return str(error).partition("\n")[0].partition(": ")[2]
     return None

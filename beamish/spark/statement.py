@@ -79,6 +79,8 @@ class Side(Protocol):
     def keys(self) -> Mapping[str, str]: ...
     @property
     def path(self) -> tuple[str, ...]: ...
+    @property
+    def time(self) -> str | None: ...
 
 
 class Joined(Protocol):
@@ -184,10 +186,15 @@ def _scope(joined: Joined, panes: DataFrame, rows: Frames) -> tuple[DataFrame, d
         columns[side.alias] = [name for name, _ in fields]
         made[side.alias] = F.when(present, F.struct(*(value.alias(name) for name, value in fields)))
     single = {name: made[alias][name] for name, alias in joined.single(columns).items()}
-    beside = [column(name) for name in _BESIDE if name in panes.columns]
+    beside = {name: column(name) for name in _BESIDE if name in panes.columns}
+    times = [made[side.alias][side.time] for side in joined.sides if side.time is not None]
+    if times:  # the later of both, as in ksqlDB; a dropped row has neither
+        beside["timestamp"] = F.coalesce(F.greatest(*times), beside["timestamp"])
+    metadata = {name: panes.schema[name].metadata for name in beside}
     taken = {name.lower() for name in _BESIDE}
     shown = {**{name: one for name, one in single.items() if name.lower() not in taken}, **made}
-    return panes.select(*(one.alias(name) for name, one in shown.items()), *beside), columns
+    rows_ = (one.alias(name) for name, one in shown.items())
+    return panes.select(*rows_, *(one.alias(name, metadata=metadata[name]) for name, one in beside.items())), columns
 
 
 def _field_type(struct: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from beamish.accumulations import (
     ApproxCountDistinct,
+    BottomN,
     Collect,
     CollectSet,
     Count,
@@ -39,6 +40,9 @@ from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
 
 class Columns(Protocol):
     """The columns that hold expressions."""
+
+    offset: str | None
+    """The column that orders the rows of a group as they came; None: not declared."""
 
     def column(self, tree: Tree) -> str:
         """The name of the column of an expression."""
@@ -205,24 +209,58 @@ def _count(a: _Arguments) -> Accumulation:
     return Count(a.column())
 
 
-def _edge(kind: type[First | Last]) -> Callable[[_Arguments], Accumulation | Aggregate]:
+def _by_offset(*, latest: bool) -> Callable[[_Arguments], Accumulation | Aggregate]:
     """EARLIEST_BY_OFFSET and LATEST_BY_OFFSET: (x), (x, ignore nulls), (x, n), (x, n, ignore nulls); nulls are ignored by default."""
 
     def make(a: _Arguments) -> Accumulation | Aggregate:
-        if not a.has(1) or isinstance(a.call.args[1], exp.Boolean):
-            return kind(a.column(), ignore_nulls=a.flag(1, otherwise=True))
-        n, first = a.whole(1), kind is First
+        several = a.has(1) and not isinstance(a.call.args[1], exp.Boolean)
+        ignores = a.flag(2 if several else 1, otherwise=True)
+        n = a.whole(1) if several else 1
         if n < 1:
             raise a.error(1, "must be at least 1")
-        sql = f"slice({{}}, 1, {n})" if first else f"slice({{0}}, greatest(size({{0}}) - {n - 1}, 1), {n})"
-        end = n if first else -n
-        if a.flag(2, otherwise=True):
-            return of_one(a.name, Collect(a.column()), sql, lambda node: Node("SLICE", (node,), end))
-        held = a.columns.struct(a.call.name, {"value": a.call.args[0]}, None)  # a list has no nulls of its own
-        values = f"transform({sql}, x -> x.value)"
-        return of_one(a.name, Collect(held), values, lambda node: Node("VALUES", (Node("SLICE", (node,), end),)))
+        offset = a.columns.offset
+        if offset is None:
+            by, edge, x = ("MAX_BY", "LAST", a.said()) if latest else ("MIN_BY", "FIRST", a.said())
+            raise a.text.error(
+                a.call.span.start,
+                f"{a.call.name}: which column has the offset? Name it, as Kafka's: bm.sql(..., offset='offset'); or write "
+                f"{by}({x}, some_column), or by event time {edge}({x}, TRUE)",
+            )
+        place = Node(COLUMN, value=(offset,), at=a.call.span.start)
+        if not several:
+            by = a.columns.computed(
+                "offset" if ignores else "offset and nulls",
+                a.call.args[:1],
+                lambda of: _where_present(of[0], ignores, quoted(offset), place),
+            )
+            return (MaxBy if latest else MinBy)(a.column(), by)
+
+        def held(of: Sequence[Expression]) -> tuple[str, Node]:
+            node = Node("STRUCT", (place, of[0].node), ("offset", "value"))
+            return _where_present(
+                of[0], ignores, f"named_struct('offset', {quoted(offset)}, 'value', {of[0].sql})", node
+            )
+
+        column = a.columns.computed("values" if ignores else "values and nulls", a.call.args[:1], held)
+        kept = TopN(n, column) if latest else BottomN(n, column)
+        sql = "reverse({})" if latest else "{}"
+        return of_one(
+            a.name,
+            kept,
+            f"transform({sql}, x -> x.value)",
+            lambda node: Node("VALUES", (Node("REVERSE", (node,)) if latest else node,)),
+        )
 
     return make
+
+
+def _where_present(x: Expression, ignores: bool, sql: str, node: Node) -> tuple[str, Node]:
+    """A value; where nulls are ignored, null where ``x`` is."""
+    if not ignores:
+        return sql, node
+    return f"CASE WHEN ({x.sql}) IS NOT NULL THEN {sql} END", Node(
+        "CASE", (Node("IS", (x.node, Node(LITERAL))), Node(LITERAL), node)
+    )
 
 
 def _top_distinct(a: _Arguments) -> Aggregate:
@@ -303,6 +341,11 @@ def _sum_list(a: _Arguments) -> Accumulation:
     return Sum(a.columns.computed("SUM_LIST", a.call.args, make))
 
 
+def _or_zero(node: Node) -> Node:
+    """As ksqlDB has it of fewer than two values."""
+    return Node("COALESCE", (node, Node(LITERAL, value=0.0)))
+
+
 def _of_user(name: str, make: Callable[..., Accumulation], columns: Sequence[str]) -> Accumulation:
     said = ", ".join(map(repr, columns))
     try:
@@ -326,8 +369,7 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggre
     "VAR_SAMP": (1, 1, lambda a: Variance(a.column())),
     "VAR_POP": (1, 1, lambda a: Variance(a.column(), population=True)),
     "STDDEV": (1, 1, lambda a: StdDev(a.column())),
-    "STDDEV_SAMPLE": (1, 1, lambda a: StdDev(a.column())),
-    "STDDEV_SAMP": (1, 1, lambda a: StdDev(a.column())),
+    "STDDEV_SAMPLE": (1, 1, lambda a: of_one(a.name, StdDev(a.column()), "coalesce({}, 0.0D)", _or_zero)),
     "STDDEV_POP": (1, 1, lambda a: StdDev(a.column(), population=True)),
     "MIN_BY": (2, 2, lambda a: MinBy(a.column(), a.column(1))),
     "MAX_BY": (2, 2, lambda a: MaxBy(a.column(), a.column(1))),
@@ -345,8 +387,8 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggre
         lambda a: of_one(a.name, Quantiles(a.column(), (a.number(1),)), "get({}, 0)", lambda node: Node("GET", (node, Node(LITERAL, value=0)))),
     ),
     "TOPKDISTINCT": (2, 2, _top_distinct),
-    "EARLIEST_BY_OFFSET": (1, 3, _edge(First)),
-    "LATEST_BY_OFFSET": (1, 3, _edge(Last)),
+    "EARLIEST_BY_OFFSET": (1, 3, _by_offset(latest=False)),
+    "LATEST_BY_OFFSET": (1, 3, _by_offset(latest=True)),
     "ATTR": (1, 1, _only),
     "HISTOGRAM": (1, 1, _histogram),
     "CORRELATION": (2, 2, _correlation),

@@ -97,7 +97,7 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
         return _joined(text, read, sources)
     owners = (read.rows.alias.lower(),)
     table = Table(text, read.rows, sources.tables[read.rows.name]) if read.rows.name in sources.tables else None
-    before = Before(text, owners, {} if table is None else table.spelled)
+    before = Before(text, owners, {} if table is None else table.spelled, sources.offset)
     if read.where is not None:
         _check_no_aggregate(text, read.where, "WHERE", "WHERE is over rows; put conditions on aggregates under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)

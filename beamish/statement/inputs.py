@@ -31,6 +31,11 @@ def _check_tables(_: Any, __: Any, tables: Any) -> None:
             )
 
 
+def _check_offset(_: Any, __: Any, offset: Any) -> None:
+    if offset is not None and (not isinstance(offset, str) or not offset):
+        raise OptionError(f"sql(offset={offset!r}): must be the name of a column, such as Kafka's 'offset'")
+
+
 @attrs.frozen
 class Sources:
     """The streams and tables that a statement may name, and what becomes of rows that fail.
@@ -41,6 +46,7 @@ class Sources:
         tables: by name, pipelines that end in versions.
         on_error: as for ``Pipeline.on_error``.
         with_dropped: whether dropped rows are emitted.
+        offset: the column that orders the rows of a group as they came; None: not declared.
     """
 
     event_time: Any
@@ -48,6 +54,7 @@ class Sources:
     tables: Mapping[str, Pipeline] = attrs.field(validator=_check_tables)
     on_error: Literal["fail", "drop"]
     with_dropped: bool
+    offset: str | None = attrs.field(default=None, validator=_check_offset)
 
     def named(self, read: Statement) -> Statement:
         """A statement that names the tables as they are declared: names of tables are case-insensitive."""
@@ -110,8 +117,14 @@ class Input:
 class Before:
     """The pipeline's input: columns of the rows, and computed columns."""
 
-    def __init__(self, text: Text, owners: Sequence[str], spelled: Mapping[str, str] | None = None) -> None:
-        self._text, self._owners, self._spelled = text, owners, spelled or {}
+    def __init__(
+        self,
+        text: Text,
+        owners: Sequence[str],
+        spelled: Mapping[str, str] | None = None,
+        offset: str | None = None,
+    ) -> None:
+        self._text, self._owners, self._spelled, self.offset = text, owners, spelled or {}, offset
         self._columns: dict[str, Expression] = {}
         self._made: dict[str, Expression] = {}
 

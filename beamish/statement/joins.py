@@ -38,6 +38,7 @@ class Side:
         keys: its columns that the output has beside the row, by the output's name.
         path: the column that holds the row; empty: the row's columns are columns of the output.
         table: the table that it is; None: it is a stream.
+        time: the event-time column, whose latest value of all sides is the time of a joined row; None: it has the stream's.
     """
 
     alias: str
@@ -45,6 +46,7 @@ class Side:
     keys: Mapping[str, str]
     path: tuple[str, ...]
     table: Pipeline | None = None
+    time: str | None = None
 
     def columns(self, given: Iterable[str]) -> list[str]:
         """Its columns, if its rows are given with these."""
@@ -217,7 +219,14 @@ def _pairs(
         preserved = join.how == ("left", "right")[at]
         where = None if preserved else befores[at].present([pair[at] for pair in on])
         inputs.append(befores[at].input(one, where))
-        sides.append(Side(one.alias, one.name, dict(zip(keys[at], keys[0], strict=True)), (PAIR, one.name)))
+        time = sources.stream(one.name).flow.sources[0].event_time
+        if not isinstance(time, str):
+            raise text.error(
+                join.start,
+                f"event_time of {one.name}: {time} must be the name of a column, since a joined row has the later of two times; "
+                "add the column first: df.withColumn(...)",
+            )
+        sides.append(Side(one.alias, one.name, dict(zip(keys[at], keys[0], strict=True)), (PAIR, one.name), time=time))
     (left, right), (before, after) = (one.name for one in rows), within
     streams = {one.name: sources.stream(one.name).key_by(*named) for one, named in zip(rows, keys, strict=True)}
     is_outer, final = join.how != "inner", read.emit.refinement == "final"

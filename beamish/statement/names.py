@@ -79,7 +79,7 @@ _SAME = """
     JSON_ARRAY_LENGTH INITCAP LCASE LEN LPAD MD5 REPLACE REGEXP_REPLACE RPAD SUBSTRING TRIM UCASE UUID COALESCE IFNULL NULLIF UNIX_DATE
 """
 _AGGREGATED = """
-    ATTR AVG COLLECT_LIST COLLECT_SET CORRELATION COUNT COUNT_DISTINCT EARLIEST_BY_OFFSET HISTOGRAM LATEST_BY_OFFSET MAX MIN STDDEV_SAMP
+    ATTR AVG COLLECT_LIST COLLECT_SET CORRELATION COUNT COUNT_DISTINCT EARLIEST_BY_OFFSET HISTOGRAM LATEST_BY_OFFSET MAX MIN
     STDDEV_SAMPLE SUM SUM_LIST TOPK TOPKDISTINCT
 """
 _OF_BYTES = "CAST(CONV(HEX(x), 16, -10) AS BIGINT)"
@@ -147,6 +147,7 @@ KSQLDB: Mapping[str, str] = {
     "REGEXP_EXTRACT_ALL": "REGEXP_EXTRACT_ALL(s, regex, group)",
     "SLICE": "SLICE(a, from, length)",
     "SPLIT": "SPLIT(s, regex)",
+    "STDDEV_SAMP": "VARIANCE(x), as ksqlDB has it, or STDDEV(x), as Spark",
     "TIMESTAMPADD": "TIMESTAMPADD(MINUTE, n, t)",
     "TRUNC": "SIGN(x) * FLOOR(ABS(x))",
     "UNIX_TIMESTAMP": "UNIX_MILLIS(t)",
@@ -162,6 +163,8 @@ def unknown(name: str) -> str:
     own = f"an aggregate of your own is declared: bm.sql(..., aggregates={{{name!r}: lambda column: ...}})"
     if spark == "-":
         return f"{name}: neither Spark nor bm.sql has this function of ksqlDB; compute it in the DataFrame"
+    if spark and name in AGGREGATES:
+        return f"{name}: it has another meaning in ksqlDB than in Spark; write {spark}"
     if spark:
         return f"{name}: Spark writes this function of ksqlDB as {spark}"
     if name in AGGREGATES:

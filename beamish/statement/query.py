@@ -40,10 +40,11 @@ class Query:
         text: the statement.
         event_time: the event-time column; of a join also by the name of the stream.
         watermark: its policy, likewise.
-        tables: the tables of a join by name.
+        tables: the tables by name.
         aggregates: custom aggregates by name.
         with_dropped: whether dropped rows are emitted.
         on_error: the handling of rows that cause errors in an aggregate.
+        offset: the column by which ``EARLIEST_BY_OFFSET`` and ``LATEST_BY_OFFSET`` order rows.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Query:
     aggregates: Mapping[str, UserAggregate] = attrs.field(kw_only=True, factory=dict, converter=_named)
     with_dropped: bool = attrs.field(kw_only=True, default=False)
     on_error: Literal["fail", "drop"] = attrs.field(kw_only=True, default="fail")
+    offset: str | None = attrs.field(kw_only=True, default=None)
     _compiled: Compiled = attrs.field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -184,6 +186,7 @@ class Query:
         said += f", tables={dict(self.tables)!r}" if self.tables else ""
         said += f", aggregates={dict(self.aggregates)!r}" if self.aggregates else ""
         said += ", with_dropped=True" if self.with_dropped else ""
+        said += "" if self.offset is None else f", offset={self.offset!r}"
         return said + (f", on_error={self.on_error!r}" if self.on_error != "fail" else "") + ")"
 
 
@@ -196,6 +199,7 @@ def sql(
     aggregates: Mapping[str, UserAggregate] | None = None,
     with_dropped: bool = False,
     on_error: Literal["fail", "drop"] = "fail",
+    offset: str | None = None,
 ) -> Query:
     """Create a pipeline from a SQL statement, which emits every change or only the final row (docs/sql.md).
 
@@ -204,11 +208,14 @@ def sql(
             ``CREATE TABLE name AS`` or not. The name after FROM is a name only: the rows are the DataFrame's.
         event_time: the event-time column; on Spark also a Column expression. For a join also a dict by the name of the stream.
         watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``; for a join also a dict.
-        tables: what a stream is joined with: by name a pipeline that ends in ``versions``.
+        tables: by name pipelines that end in ``versions``: a stream is joined with them, and GROUP BY over one groups its latest
+            rows. Their event times and watermarks are their own.
         aggregates: custom aggregates: by name a function of column names that returns an accumulation.
         with_dropped: whether to emit dropped rows, with the reason and the original row.
         on_error: as for ``Pipeline.on_error``: the handling of rows that cause errors in an aggregate. Errors in Spark's
             expressions stop the query.
+        offset: the column by which ``EARLIEST_BY_OFFSET`` and ``LATEST_BY_OFFSET`` order the rows of a group, such as Kafka's
+            ``offset``; None: these are refused.
 
     Returns:
         the query, a value: ``.apply(df)``, ``.run(script)``, ``.explain()``, ``.pipeline``.
@@ -237,6 +244,7 @@ def sql(
         aggregates={} if aggregates is None else aggregates,
         with_dropped=with_dropped,
         on_error=on_error,
+        offset=offset,
     )
 
 
@@ -271,5 +279,5 @@ def _compile(query: Query) -> Compiled:
     from beamish.statement.inputs import Sources
 
     aggregates = checked_aggregates(query.aggregates)
-    sources = Sources(query.event_time, query.watermark, query.tables, query.on_error, query.with_dropped)
+    sources = Sources(query.event_time, query.watermark, query.tables, query.on_error, query.with_dropped, query.offset)
     return compiled(_text(query.text), sources, aggregates)

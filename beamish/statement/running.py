@@ -10,6 +10,7 @@ fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from beamish.accumulations import Fold
 from beamish.errors import SqlError
 from beamish.flow import Flow
+from beamish.instants import instant, instant_us
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.kernels.type_names import parsed_type
 from beamish.pane import Pane, PaneKind
@@ -236,9 +238,19 @@ class ScriptedStatement:
             change = panes[at].change
             if having is not None and change is not None:  # the row before or after may be filtered out
                 change = change.alone
-            made[at] = attrs.evolve(panes[at], key=key, values=values, change=change)
+            timestamp = self._time(panes[at])
+            made[at] = attrs.evolve(panes[at], key=key, values=values, change=change, timestamp=timestamp)
         dropped = {at: self._dropped(pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
         return [(made | dropped)[at] for at in range(len(panes)) if at in made or at in dropped]
+
+    def _time(self, pane: Pane) -> datetime | None:
+        """The time of a row: of a joined one that of its later part, as in ksqlDB."""
+        joined, times = self.statement.joined, list[int]()
+        for side in () if joined is None else joined.sides:
+            row = _row_of(side, pane) if side.time else None
+            if side.time and row is not None:
+                times.append(instant_us(side.time, row[side.time]))
+        return instant(max(times)) if times else pane.timestamp
 
     def _dropped(self, pane: Pane) -> Pane:
         """A dropped row without computed columns."""
@@ -291,6 +303,12 @@ class ScriptedStatement:
 
 
 def _row(side: Side, pane: Pane, columns: Sequence[str]) -> Row | None:
+    """The row of a side of a joined row with these columns; None: it has none."""
+    row = _row_of(side, pane)
+    return None if row is None else {name: row.get(name) for name in columns}
+
+
+def _row_of(side: Side, pane: Pane) -> Row | None:
     """The row of a side of a joined row; None: it has none."""
     whole = {**pane.key, **pane.values}
     row: Any = whole
@@ -299,8 +317,7 @@ def _row(side: Side, pane: Pane, columns: Sequence[str]) -> Row | None:
     if row is None:
         return None
     keys = {name: whole[key] for name, key in side.keys.items()}
-    row = {"timestamp": pane.timestamp, **row, **keys}
-    return {name: row.get(name) for name in columns}
+    return {"timestamp": pane.timestamp, **row, **keys}
 
 
 def _without(row: Row | None, one: Input) -> Any:

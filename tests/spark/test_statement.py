@@ -136,11 +136,11 @@ def test_scripts_and_batches_give_the_same(spark, events):
 
 
 def test_what_users_of_ksqldb_type_gives_on_spark_what_a_script_gives(spark):
-    query = bm.sql(KSQLDB, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+    query = bm.sql(KSQLDB, event_time="ts", watermark=bm.BoundedOutOfOrderness(0), offset="o")
     (pane,) = query.run(bm.testing.TestStream().add(TYPED).advance_watermark_to_infinity())
-    rows = [(row["ts"], row["k"], (row["s"]["name"],), row["v"], row["w"]) for row in TYPED]
-    df = spark.createDataFrame(rows, "ts long, k string, s struct<Name string>, v long, w string")
-    (found,) = df.selectExpr("timestamp_seconds(ts) as ts", "k", "s", "v", "w").transform(query).collect()
+    rows = [(row["ts"], row["k"], (row["s"]["name"],), row["v"], row["w"], row["o"]) for row in TYPED]
+    df = spark.createDataFrame(rows, "ts long, k string, s struct<Name string>, v long, w string, o long")
+    (found,) = df.selectExpr("timestamp_seconds(ts) as ts", "k", "s", "v", "w", "o").transform(query).collect()
     theirs = {
         name: utc(value) for name, value in found.asDict(recursive=True).items() if name in pane.key | pane.values
     }
@@ -283,8 +283,8 @@ def test_a_join_of_batches_gives_what_a_script_gives(spark, text, script):
     }
     found = query.apply(**frames)
     assert found.columns == [*panes[0].values, "window", "pane", "timestamp"]
-    theirs = [tuple(seconds(value) for value in shown(row)) for row in found.collect()]
-    assert in_order(theirs) == in_order(tuple(pane.values.values()) for pane in panes)
+    theirs = [tuple(map(seconds, (*shown(row), row["timestamp"]))) for row in found.collect()]
+    assert in_order(theirs) == in_order((*pane.values.values(), seconds(pane.timestamp)) for pane in panes)
 
 
 def used(script, name):
@@ -309,11 +309,13 @@ def test_a_join_of_streams_gives_what_a_script_gives(spark, files, tmp_path):
     stream = query.apply(**streams).writeStream
     stream = stream.foreachBatch(lambda batch, _: found.extend(batch.collect())).trigger(availableNow=True)
     stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
-    live = [tuple(map(seconds, shown(row))) for row in found if row["pane"]["kind"] == "PANE"]
-    for row in found:
-        if row["pane"]["kind"] == "RETRACTION":
-            live.remove(tuple(map(seconds, shown(row))))
-    assert in_order(live) == in_order(tuple(pane.values.values()) for pane in bm.live(query.run(PAID)))
+    timed = [(row["pane"]["kind"], tuple(map(seconds, (*shown(row), row["timestamp"])))) for row in found]
+    live = [row for kind, row in timed if kind == "PANE"]
+    for kind, row in timed:
+        if kind == "RETRACTION":
+            live.remove(row)
+    expected = [(*pane.values.values(), seconds(pane.timestamp)) for pane in bm.live(query.run(PAID))]
+    assert in_order(live) == in_order(expected)
 
 
 def test_errors_in_a_join_have_a_position(spark):

@@ -122,13 +122,13 @@ KSQLDB = """
 """
 """As ksqlDB's users type it; tests/spark/test_statement.py compares it with Spark."""
 TYPED = [
-    {"ts": ts, "k": "a", "s": {"name": "ann"}, "v": v, "w": "x"}
-    for ts, v in ((12, 3), (11, None), (14, 5), (13, 5), (19, None))
+    {"ts": ts, "k": "a", "s": {"name": "ann"}, "v": v, "w": "x", "o": offset}
+    for offset, (ts, v) in enumerate(((12, 3), (11, None), (14, 5), (13, 5), (19, None)))
 ]
 
 
 def test_what_users_of_ksqldb_type_is_taken():
-    (pane,) = sql(KSQLDB).run(TestStream().add(TYPED).advance_watermark_to_infinity())
+    (pane,) = sql(KSQLDB, offset="o").run(TestStream().add(TYPED).advance_watermark_to_infinity())
     assert pane.key == {"k": "a", "name": "ann"}
     assert pane.values == {
         "copy": "a",
@@ -168,7 +168,7 @@ def test_sessions_that_merge_have_the_values_of_their_rows_in_one_bundle():
     )  # 12 and 19 are two sessions without 14
     merged = TestStream().add([first]).add([second]).add(between)
     values = [
-        [pane.values for pane in sql(text).run(script.advance_watermark_to_infinity())]
+        [pane.values for pane in sql(text, offset="o").run(script.advance_watermark_to_infinity())]
         for script in (merged, TestStream().add(TYPED))
     ]
     assert values[0] == values[1]
@@ -195,10 +195,41 @@ def test_a_correlation_is_that_of_the_rows_that_have_both(pairs):
 
 def test_structs_of_aggregates_are_no_structs_of_the_user():
     query = sql(
-        "SELECT k, LATEST_BY_OFFSET(v, 2, FALSE) AS l, COLLECT_LIST(STRUCT(v)) AS s, TOPK(v, v, 1) AS t FROM r GROUP BY k"
+        "SELECT k, LATEST_BY_OFFSET(v, 2, FALSE) AS l, COLLECT_LIST(STRUCT(v)) AS s, TOPK(v, v, 1) AS t FROM r GROUP BY k",
+        offset="o",
     )
-    (pane,) = query.run(TestStream().add([{"ts": 1, "k": "a", "v": 7}]))
+    (pane,) = query.run(TestStream().add([{"ts": 1, "k": "a", "v": 7, "o": 3}]))
     assert pane.values == {"l": [7], "s": [{"v": 7}], "t": [{"sort_col": 7, "col0": 7}]}
+
+
+def test_values_by_offset_are_those_of_ksqldb():
+    """The last that came: neither of equal times the greatest value, nor the one of the greatest time."""
+    text = """
+        SELECT k, LATEST_BY_OFFSET(v) AS l, EARLIEST_BY_OFFSET(v) AS e, LATEST_BY_OFFSET(v, FALSE) AS ln, LATEST_BY_OFFSET(v, 2) AS l2,
+               EARLIEST_BY_OFFSET(v, 2) AS e2, EARLIEST_BY_OFFSET(v, 2, FALSE) AS e2n, LATEST_BY_OFFSET(upper(w), 9) AS w
+        FROM t GROUP BY k EMIT CHANGES
+    """
+    values = [(5, None, "a"), (5, 9, None), (9, 3, "c"), (5, 4, "b"), (1, None, "a")]
+    rows = [{"ts": ts, "k": 1, "v": v, "w": w, "at": at} for at, (ts, v, w) in enumerate(values)]
+    for script in (TestStream().add(rows), TestStream().add(rows[3:]).add(rows[:3])):
+        *_, pane = sql(text, offset="AT").run(script)
+        assert pane.values == {
+            "l": 4, "e": 9, "ln": None, "l2": [3, 4], "e2": [9, 3], "e2n": [None, 9], "w": ["A", "C", "B", "A"],
+        }  # fmt: skip
+
+
+def test_values_by_offset_of_nulls_only_are_none():
+    text = "SELECT k, LATEST_BY_OFFSET(v, 2) AS l, EARLIEST_BY_OFFSET(v, 2, FALSE) AS e, LATEST_BY_OFFSET(v) AS one FROM t GROUP BY k"
+    rows = [{"ts": 1, "k": 1, "v": None, "at": at} for at in range(3)]
+    (pane,) = sql(text, offset="at").run(TestStream().add(rows))
+    assert pane.values == {"l": [], "e": [None, None], "one": None}
+
+
+def test_stddev_sample_of_one_value_is_0():
+    query = sql("SELECT k, STDDEV_SAMPLE(v) AS a, STDDEV(v) AS b FROM t GROUP BY k")
+    rows = [{"ts": 1, "k": k, "v": v} for k, v in (("one", 3.0), ("none", None), ("two", 1.0), ("two", 3.0))]
+    values = {pane.key["k"]: tuple(pane.values.values()) for pane in query.run(TestStream().add(rows))}
+    assert values == {"one": (0.0, None), "none": (0.0, None), "two": (2**0.5, 2**0.5)}
 
 
 def test_a_constant_may_make_the_group():

@@ -104,6 +104,29 @@ PAIRS = "FROM orders AS o {} JOIN payments AS p WITHIN 10 SECONDS ON o.id = p.oi
 
 
 @pytest.mark.parametrize("emit", ["EMIT CHANGES", "EMIT FINAL", ""])
+def test_a_joined_row_has_the_time_of_its_later_row(emit):
+    """As ksqlDB's ROWTIME; without a match its own."""
+    panes = bm.live(sql(f"SELECT o.ts, p.ts {PAIRS.format('RIGHT', emit)}").run(PAID))
+    times = [(*pane.values.values(), pane.timestamp.timestamp()) for pane in panes]
+    assert sorted(times, key=str) == [(1, 3, 3), (None, 20, 20), (None, 3, 3)]
+    text = f"SELECT o.ts, rate FROM orders o JOIN rates r ON o.cur = r.currency {emit}"
+    script = TestStream().add(RATES[:1], input="rates").add([{"ts": 10, "cur": "EUR"}], input="orders")
+    (pane,) = sql(text).run(script.advance_watermark_to_infinity())
+    assert (pane.values["ts"], pane.timestamp.timestamp()) == (10, 10)
+
+
+def test_an_event_time_of_a_join_is_the_name_of_a_column():
+    with pytest.raises(bm.SqlError, match=r"event_time of payments: .* must be the name of a column.*withColumn"):
+        sql(WITHIN.format("", "1 MINUTE", ""), event_time={"orders": "ts", "payments": Column()})
+
+
+class Column:
+    """It passes for a Column of Spark's."""
+
+    __module__ = "pyspark.sql"
+
+
+@pytest.mark.parametrize("emit", ["EMIT CHANGES", "EMIT FINAL", ""])
 @pytest.mark.parametrize(
     ("how", "rows"),
     [

@@ -69,6 +69,8 @@ def _slice(columns: Sequence[pa.Array], n: Any) -> pa.Array:
 def _values(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     """The field ``value`` of each struct in lists."""
     (lists,) = columns
+    if not pa.types.is_list(lists.type) or not pa.types.is_struct(lists.type.value_type):  # of nulls only
+        return lists
     type_ = pa.list_(lists.type.value_type.field("value").type)
     return pa.array([None if row is None else [one["value"] for one in row] for row in lists.to_pylist()], type_)
 
