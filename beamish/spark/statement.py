@@ -5,11 +5,12 @@ Expressions are Spark's own. Spark's errors are reported with the position in th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable
@@ -115,6 +116,25 @@ class Statement(Protocol):
 
 
 Frames = dict[str, DataFrame]
+
+_TEXT = re.compile(
+    r"""`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<raw>[rR](?:'[^']*'|"[^"]*"))|(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")""",
+    re.DOTALL,
+)
+"""A string literal, a quoted name or a comment."""
+_READ_OTHERWISE: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": (re.compile('[rR]?"'), "text in double quotes is a name"),
+    "spark.sql.parser.escapedStringLiterals": (re.compile(r"['\"].*\\", re.DOTALL), "a backslash is itself"),
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": (
+        re.compile("'.*''.*'|\".*\"\".*\"", re.DOTALL),
+        "a doubled quote is dropped",
+    ),
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": (
+        re.compile(r"[0-9.]+[eE]"),
+        "a number with an exponent is a decimal",
+    ),
+}
+"""Settings under which Spark reads some literals otherwise than ``bm.sql``: which, and how."""
 
 
 def apply(statement: Statement, df: DataFrame | None, inputs: Frames, shards: int | None) -> DataFrame:
@@ -262,12 +282,27 @@ def _dropped(statement: Statement) -> Column:
 
 def _expression(df: DataFrame, expression: Expression) -> Column:
     """Resolve an expression against the columns of a DataFrame (SqlError: Spark rejects it)."""
+    check_literals(df.sparkSession, expression)
     return _tried(expression, lambda made: df.select("*", made))
 
 
 def _condition(df: DataFrame, expression: Expression) -> Column:
     """Resolve a condition against the rows of a DataFrame (SqlError: Spark rejects it)."""
+    check_literals(df.sparkSession, expression)
     return _tried(expression, df.where)
+
+
+def check_literals(spark: SparkSession, expression: Expression) -> None:
+    """Check that Spark reads the literals of an expression as a script does (SqlError: a setting of the session changes that)."""
+    literals = [found["raw"] or found["text"] or "" for found in _TEXT.finditer(expression.sql)]
+    literals += re.findall(r"\b[0-9.]+[eE][+-]?[0-9]+", _TEXT.sub("", expression.sql))
+    for name, (pattern, how) in _READ_OTHERWISE.items():
+        for literal in filter(pattern.match, literals):
+            if spark.conf.get(name, "false") == "true":
+                raise expression.error(
+                    f"{literal}: {how} for Spark under {name}, and not for bm.sql; before the query is applied, set\n"
+                    f'    spark.conf.set("{name}", "false")'
+                )
 
 
 def _tried(expression: Expression, use: Callable[[Column], DataFrame]) -> Column:
