@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from beamish.accumulations.base.columnar import Columnar, check_numbers, column_field
 from beamish.kernels.buffers import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
 from beamish.kernels.groups import Groups
-from beamish.kernels.state_fields import overflow
-from beamish.kernels.type_names import spark_name
+from beamish.kernels.state_fields import mean_overflow
 
 
 @attrs.frozen
@@ -186,9 +185,7 @@ class Mean(Columnar):
             amount, divisor = high.astype(object) * 2**64 + low.astype(object), divisor.astype(object)
         magnitude = (2 * factor * abs(amount) + divisor) // (2 * divisor)
         if bool((magnitude >= 10**type_.precision).any()):
-            what = f"the mean of column {self.column!r} does not fit {spark_name(type_)} (Spark: ARITHMETIC_OVERFLOW)"
-            group = int(np.flatnonzero(magnitude >= 10**type_.precision)[0])
-            raise overflow(what, "a decimal of fewer digits or double", group)
+            raise mean_overflow(self.column, type_, int(np.flatnonzero(magnitude >= 10**type_.precision)[0]))
         mean = np.where(amount < 0, -magnitude, magnitude)
         if fits:
             return decimal_column(mean >> 63, mean.view(np.uint64), type_, present)

@@ -73,6 +73,8 @@ NO_ROWS: Mapping[str, str] = {
 }
 """Debezium events that do not change a row, and how to handle them."""
 FORMATS = (*WORDS, "debezium", "diff")
+MOST_TIMES = 2**31 - 1
+"""How often a ``_diff`` may insert or delete its row."""
 
 
 def _check_format(_: Any, __: Any, value: Any) -> None:
@@ -122,7 +124,10 @@ class FromChangelog(InputForm):
 
     def wrong(self, column: str, value: Any) -> str:
         """The message for an unknown operation."""
-        known = {"debezium": tuple(BEFORE_AND_AFTER), "diff": ("a whole number",)}.get(self.format)
+        known = {
+            "debezium": tuple(BEFORE_AND_AFTER),
+            "diff": (f"a whole number from {-MOST_TIMES} to {MOST_TIMES}",),
+        }.get(self.format)
         known = known or tuple(WORDS[self.format][1])
         is_event = self.format == "debezium" and isinstance(value, str) and value in NO_ROWS
         why = f": {NO_ROWS[value]}" if is_event else ""
@@ -140,7 +145,7 @@ class FromChangelog(InputForm):
             yield from self._images(row)
         elif self.format == "diff":
             times = python_value(row["_diff"])
-            if type(times) is not int:
+            if type(times) is not int or abs(times) > MOST_TIMES:
                 raise ScriptError(self.wrong("_diff", times))
             yield from [(data, 1 if times > 0 else -1)] * abs(times)
         else:

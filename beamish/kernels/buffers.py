@@ -82,6 +82,24 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema) if columns else table
 
 
+def large_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns with large texts and binaries, whose offsets have 64 bits, also within others."""
+    return pa.schema([_large(field) for field in schema])
+
+
+def _large(field: pa.Field) -> pa.Field:
+    type_ = field.type
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        type_ = pa.large_string() if pa.types.is_string(type_) else pa.large_binary()
+    elif pa.types.is_struct(type_):
+        type_ = pa.struct([_large(one) for one in type_])
+    elif pa.types.is_map(type_):
+        type_ = pa.map_(_large(type_.key_field), _large(type_.item_field))
+    elif pa.types.is_list(type_):
+        type_ = pa.list_(_large(type_.value_field))
+    return field.with_type(type_)
+
+
 def _is_some_list(type_: pa.DataType) -> bool:
     kind = pa.types
     return bool(

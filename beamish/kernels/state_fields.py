@@ -149,7 +149,18 @@ def overflow(what: str, wider: str, group: int) -> NumericOverflowError:
     return error
 
 
+def sum_overflow(column: str, type_: pa.DataType, group: int = 0) -> NumericOverflowError:
+    """The error of a sum that does not fit its type."""
+    what = f"the sum of column {column!r} does not fit {spark_name(type_)} (Spark: ARITHMETIC_OVERFLOW)"
+    return overflow(what, "decimal(38, 0) or double", group)
+
+
+def mean_overflow(column: str, type_: pa.DataType, group: int = 0) -> NumericOverflowError:
+    """The error of a mean that does not fit its type."""
+    what = f"the mean of column {column!r} does not fit {spark_name(type_)} (Spark: ARITHMETIC_OVERFLOW)"
+    return overflow(what, "a decimal of fewer digits or double", group)
+
+
 def _check_fits(field: Field, overflows: Flags) -> None:
     if overflows.any():
-        what = f"the sum of column {field.column!r} does not fit {spark_name(field.type)} (Spark: ARITHMETIC_OVERFLOW)"
-        raise overflow(what, "decimal(38, 0) or double", int(np.flatnonzero(overflows)[0]))
+        raise sum_overflow(field.column, field.type, int(np.flatnonzero(overflows)[0]))

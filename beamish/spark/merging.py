@@ -23,7 +23,7 @@ from beamish.spark.changelog.formats import JSON, check_merging
 from beamish.spark.changelog.pane_table import PaneTable
 from beamish.spark.checkpoint.stored_query import entry_digest, last_entry
 from beamish.spark.rows.columns import column
-from beamish.spark.rows.schemas import arrow_type
+from beamish.spark.rows.schemas import arrow_type, ddl
 from beamish.spark.runtime.session import connector_errors
 
 _NESTED = (t.StructType, t.ArrayType, t.MapType)
@@ -232,7 +232,7 @@ class _Target:
         columns = [name for name in taken.names if name != DELETED or self.sink.keep_deleted]
         wanted = taken.df.select(*map(column, columns)).schema
         if self.schema is None:
-            types = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in wanted)
+            types = ", ".join(f"{quoted(field.name)} {ddl(field.dataType)}" for field in wanted)
             with connector_errors(self.spark, f"sinks.merge({printable(self.sink.table)})"):
                 self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self.sink.table} ({types}) USING {self.sink.create}")
         check_fits(printable_text(self.sink.table), self.spark.table(self.sink.table).schema, wanted, taken.identity)
@@ -275,7 +275,7 @@ def check_fits(table: str, there: t.StructType, wanted: t.StructType, identity: 
         if own is None:
             raise SinkError(
                 f"table {table}: it has no column {field.name!r} (it has {', '.join(there.names)}); add it: ALTER TABLE {table} ADD "
-                f"COLUMN {quoted(field.name)} {field.dataType.simpleString()}, which is null in rows that do not change again unless "
+                f"COLUMN {quoted(field.name)} {ddl(field.dataType)}, which is null in rows that do not change again unless "
                 "sink.rebuild(panes, checkpoint=...) fills the table from all panes; or choose another table"
             )
         declared = own.metadata.get(_CHAR_TYPE, own.dataType.simpleString())

@@ -21,6 +21,7 @@ from beamish.contract.stored import DictStore
 from beamish.contract.updates import came_out
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.buffers import large_schema
 from beamish.source import Source
 from beamish.spark.compile.native import native_joined, native_panes, why_not_native, why_not_native_as_of
 from beamish.spark.compile.stream import union
@@ -126,6 +127,9 @@ def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
         shard = operator.open(DictStore())
         payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
         dropped = shard.step([None] * inputs, None, payloads)
-        return came_out(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
+        out = came_out(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
+        # under spark.sql.execution.arrow.useLargeVarTypes Spark takes only what it gives
+        is_large = pa.types.is_large_binary(packed.schema.field("payload").type)
+        return out.cast(large_schema(out.schema)) if is_large else out
 
     return panes

@@ -19,18 +19,23 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.durations import Duration
+from beamish.errors import NumericOverflowError, values_are_hidden
 from beamish.kernels.column_names import PREFIX, has_no_event_time
 from beamish.kernels.order import is_orderable
+from beamish.kernels.state_fields import mean_overflow, sum_overflow
 from beamish.kinds.as_of.plan import TABLE, AsOfPlan
 from beamish.kinds.versions.options import VALID_FROM
 from beamish.kinds.window.plan import WindowPlan
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
+from beamish.spark.changelog.formats import JSON
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.raised import raised
 from beamish.spark.rows.schemas import spark_schema, spark_type
 from beamish.spark.rows.watermark_column import is_in_range
 from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows, WindowOption
@@ -40,20 +45,88 @@ _ROWS = PREFIX + "rows"
 _PANE_TIME = PREFIX + "pane_time_us"
 
 
-def _count(accumulation: Any) -> Column:
-    return F.count(F.lit(1) if accumulation.column is None else column(accumulation.column))
+@attrs.frozen
+class _Values:
+    """The values of an accumulation, the same under every setting of the session: Spark's ``sum`` wraps around, is null or fails.
+
+    Attributes:
+        column: its column.
+        type: the Arrow type of that.
+        gives: the Arrow type of its values.
+        place: the key and window of a group, for messages; None: it has none, or values are hidden.
+    """
+
+    column: Column
+    type: pa.DataType
+    gives: pa.DataType
+    place: Column | None
+
+    def count(self) -> Column:
+        return F.count(self.column)
+
+    def sum(self, name: str) -> Column:
+        error = sum_overflow(name, self.gives)
+        if pa.types.is_int64(self.type):
+            return self._long_sum(error)
+        return self._unless_null(F.try_sum(self.column), error) if self._is_decimal else F.sum(self.column)
+
+    def mean(self, name: str) -> Column:
+        mean = F.try_avg(self.column)
+        return self._unless_null(mean, mean_overflow(name, self.gives)) if self._is_decimal else F.avg(self.column)
+
+    def spread(self, population: Callable[..., Column], sample: Callable[..., Column], *, of_all: bool) -> Column:
+        if of_all:
+            return population(self.column)
+        # of one value null, NaN under spark.sql.legacy.statisticalAggregate
+        return F.when(self.count() > 1, sample(self.column))
+
+    @property
+    def _is_decimal(self) -> bool:
+        return bool(pa.types.is_decimal(self.type))
+
+    def _long_sum(self, error: NumericOverflowError) -> Column:
+        """The exact sum of 64 bits, by halves, which do not overflow themselves."""
+        low_32 = F.lit(0xFFFFFFFF)
+        high, low = F.sum(F.shiftright(self.column, 32)), F.sum(self.column.bitwiseAND(low_32))
+        high = high + F.shiftright(low, 32)
+        total = F.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(low_32))
+        return F.when(~high.between(-(2**31), 2**31 - 1), raised(error, "bigint", self.place)).otherwise(total)
+
+    def _unless_null(self, value: Column, error: NumericOverflowError) -> Column:
+        """The value; an error where it is null though there are values."""
+        error_column = raised(error, spark_type(self.gives), self.place)
+        return F.when(value.isNull() & (self.count() > 0), error_column).otherwise(value)
 
 
-_AGGREGATES: Mapping[type[Accumulation], Callable[[Any], Column]] = {
-    Count: _count,
-    Sum: lambda a: F.sum(column(a.column)),
-    Min: lambda a: F.min(column(a.column)),
-    Max: lambda a: F.max(column(a.column)),
-    Mean: lambda a: F.avg(column(a.column)),
-    Variance: lambda a: (F.var_pop if a.population else F.var_samp)(column(a.column)),
-    StdDev: lambda a: (F.stddev_pop if a.population else F.stddev_samp)(column(a.column)),
-    CountDistinct: lambda a: F.count_distinct(*map(column, a.columns)),
+_AGGREGATES: Mapping[type[Accumulation], Callable[[Any, _Values], Column]] = {
+    Count: lambda a, values: F.count(F.lit(1)) if a.column is None else values.count(),
+    Sum: lambda a, values: values.sum(a.column),
+    Min: lambda _, values: F.min(values.column),
+    Max: lambda _, values: F.max(values.column),
+    Mean: lambda a, values: values.mean(a.column),
+    Variance: lambda a, values: values.spread(F.var_pop, F.var_samp, of_all=a.population),
+    StdDev: lambda a, values: values.spread(F.stddev_pop, F.stddev_samp, of_all=a.population),
+    CountDistinct: lambda a, _: F.count_distinct(*map(column, a.columns)),
 }
+
+
+def _aggregate(plan: WindowPlan, bound: Any) -> Column:
+    """The values of an accumulation per group."""
+    columns = bound.columns or (None,)
+    values = _Values(
+        F.lit(1) if columns[0] is None else column(columns[0]),
+        bound.types[0] if bound.types else pa.int32(),
+        plan.pane_schema.field(bound.name).type,
+        _place(plan),
+    )
+    return _AGGREGATES[type(bound.accumulation)](bound.accumulation, values).alias(bound.name)
+
+
+def _place(plan: WindowPlan) -> Column | None:
+    """The key and window of a group, as JSON."""
+    window = [] if plan.window.is_all_of_time else [F.col(_WINDOW).alias("window")]
+    by = [*(column(name) for name in plan.key_schema.names), *window]
+    return None if not by or values_are_hidden() else F.to_json(F.struct(*by), JSON)
 
 
 @attrs.frozen
@@ -135,7 +208,14 @@ def why_not_native(plan: WindowPlan) -> str:
     for bound in plan.accumulations:
         if type(bound.accumulation) not in _AGGREGATES:
             return f"Spark has no aggregate with exactly the semantics of {bound.name}={bound.accumulation!r}"
+        if isinstance(bound.accumulation, Mean) and _is_rounded_twice(bound.types[0]):
+            return f"Spark's avg rounds twice, which may change the last digit of {bound.name}={bound.accumulation!r}"
     return ""
+
+
+def _is_rounded_twice(type_: pa.DataType) -> bool:
+    """Whether the 38 digits of Spark's quotient, rounded again to the scale of a mean, differ for some count below 10^13."""
+    return bool(pa.types.is_decimal(type_)) and 38 - 13 < type_.scale + 4 < 38
 
 
 def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
@@ -143,9 +223,7 @@ def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
     time = column(plan.takes[0].event_time)
     rows = df.where(is_in_range(time))
     by = [*map(column, plan.key_schema.names), *_WINDOWS[type(plan.window)].group(plan.window, time)]
-    values = [
-        _AGGREGATES[type(bound.accumulation)](bound.accumulation).alias(bound.name) for bound in plan.accumulations
-    ]
+    values = [_aggregate(plan, bound) for bound in plan.accumulations]
     # Fields of a pane other than the values are computed from the group if possible: each aggregate costs time per row.
     if plan.options.combiner is not TimestampCombiner.END_OF_WINDOW:
         least = plan.options.combiner is TimestampCombiner.EARLIEST
@@ -170,7 +248,7 @@ def final_pane(sequence: Column) -> Column:
     only = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
     only["change"] = str(PaneChange.INSERT)
     known = [F.lit(value).alias(name) for name, value in only.items()]
-    return F.struct(*known, sequence.alias("sequence"), F.lit(None).cast("timestamp").alias("watermark"))
+    return F.struct(*known, sequence.alias("sequence"), F.lit(None).cast(t.TimestampType()).alias("watermark"))
 
 
 def _output(plan: WindowPlan) -> list[Column]:

@@ -20,7 +20,7 @@ from pyspark.sql import types as t
 from beamish.contract.relation import Ledger, SlotSemantics
 from beamish.durations import Duration
 from beamish.errors import ColumnError, PipelineError
-from beamish.forms import BEFORE_AND_AFTER, NO_ROWS, WORDS, FromChangelog, FromPanes, InputForm
+from beamish.forms import BEFORE_AND_AFTER, MOST_TIMES, NO_ROWS, WORDS, FromChangelog, FromPanes, InputForm
 from beamish.kernels.column_names import (
     EVENT_TIME_EXPRESSION,
     PREFIX,
@@ -31,7 +31,7 @@ from beamish.kernels.column_names import (
     respelled,
 )
 from beamish.source import Source
-from beamish.spark.rows.schemas import Given, arrow_type
+from beamish.spark.rows.schemas import Given, arrow_type, spark_type
 from beamish.spark.runtime.observation import count_skipped
 from beamish.watermarks import Watermark
 
@@ -146,17 +146,21 @@ def _diffs(form: FromChangelog, df: DataFrame) -> DataFrame:
     type_ = df.schema["_diff"].dataType
     if not isinstance(type_, t.IntegralType):
         raise ColumnError(f"{form.call()[1:]}: '_diff' is {type_.simpleString()}; it must be a whole number: cast it")
-    times = F.coalesce(F.col("_diff"), _error(form, "_diff")).cast("int")
+    counts = F.col("_diff").between(
+        -MOST_TIMES, MOST_TIMES
+    )  # false or null: the cast would wrap around without ANSI mode
+    times = F.when(counts, F.col("_diff").cast("int")).otherwise(_error(form, "_diff"))
     signs = F.array_repeat(F.signum(times).cast("tinyint"), F.abs(times))
     return df.withColumn(SIGN, F.explode(signs)).drop("_diff")
 
 
 def _images(form: FromChangelog, df: DataFrame) -> DataFrame:
     before, after = (df.schema[name].dataType for name in ("before", "after"))
-    if not isinstance(after, t.StructType) or not isinstance(before, t.StructType) or before.names != after.names:
+    structs = isinstance(after, t.StructType) and isinstance(before, t.StructType)
+    if not structs or before.simpleString() != after.simpleString():  # a cast of one to the other may change values
         raise ColumnError(
             f"{form.call()[1:]}: 'before' is {before.simpleString()}, 'after' is {after.simpleString()}; they must be structs of "
-            "the same columns, such as F.from_json gives"
+            "the same columns and types, such as F.from_json gives"
         )
     tombstone = F.col("op").isNull() & F.col("before").isNull() & F.col("after").isNull()
     op = F.when(F.col("op").isin(list(BEFORE_AND_AFTER)) | tombstone, F.col("op"))
@@ -226,7 +230,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
     for name in given.columns:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename the column")
-    given = _spelled(_unfolded(source, given), source, asked)
+    given = _plain(_spelled(_unfolded(source, given), source, asked))
     given = without_stale_marks(given)
     named: list[str] = []
     for key in source.keys:
@@ -271,6 +275,15 @@ def _spelled(given: Given, source: Source, asked: Sequence[str]) -> Given:
     return given.renamed(respelled(given.columns, names))
 
 
+def _plain(given: Given) -> Given:
+    """Texts with a collation as plain ones: elsewhere texts are equal only if all their characters are."""
+    collated = {one.name: one.dataType for one in given.schema if " collate " in one.dataType.simpleString()}
+    known = {name: arrow for name, type_ in collated.items() if (arrow := arrow_type(type_)) is not None}
+    if not known:
+        return given
+    return Given.asked(given.df.withColumns({name: column(name).cast(spark_type(one)) for name, one in known.items()}))
+
+
 def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
     """The name Spark gives an expression; ``other`` if it is not a plain column."""
     if given.told:
@@ -300,13 +313,13 @@ def _check_event_time(given: Given, where: str, name: str) -> None:
     type_ = found[0].dataType
     if isinstance(type_, t.TimestampNTZType):
         raise ColumnError(
-            f"{where}({name!r}): a timestamp_ntz has no time zone, so it is not an instant; .cast('timestamp') takes it to "
+            f"{where}({name!r}): a timestamp_ntz has no time zone, so it is not an instant; .cast('timestamp_ltz') takes it to "
             "be in the session's (spark.sql.session.timeZone)"
         )
     if not isinstance(type_, t.TimestampType):
         raise ColumnError(
             f"{where}({name!r}): must be a timestamp, is {type_.simpleString()}; use F.to_timestamp for text, "
-            "F.timestamp_seconds or F.timestamp_millis for numbers, .cast('timestamp') for a date, which is its midnight"
+            "F.timestamp_seconds or F.timestamp_millis for numbers, .cast('timestamp_ltz') for a date, which is its midnight"
         )
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import types as t
 
 from beamish.contract.relation import Ledger, Relation
 from beamish.errors import ColumnError, OptionError
+from beamish.kernels.column_names import quoted
 from beamish.kernels.type_names import parsed_type
 
 _SIMPLE: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
@@ -73,6 +74,17 @@ def spark_type(type_: pa.DataType) -> t.DataType:
         if type_ == arrow:
             return spark()
     raise ColumnError(f"type {type_}: Spark has no such type; cast the column, or give another result_type")
+
+
+def ddl(type_: t.DataType) -> str:
+    """A type in SQL, the same under every ``spark.sql.timestampType``."""
+    if isinstance(type_, t.StructType):
+        return f"struct<{', '.join(f'{quoted(one.name)}: {ddl(one.dataType)}' for one in type_)}>"
+    if isinstance(type_, t.ArrayType):
+        return f"array<{ddl(type_.elementType)}>"
+    if isinstance(type_, t.MapType):
+        return f"map<{ddl(type_.keyType)}, {ddl(type_.valueType)}>"
+    return "timestamp_ltz" if isinstance(type_, t.TimestampType) else type_.simpleString()
 
 
 def pane_schema(gives: Relation, timestamp: Mapping[str, Any] = MappingProxyType({})) -> t.StructType:
