@@ -197,6 +197,7 @@ class Flow:
         """
         bound = [taken.bind(schemas, shards=shards) for taken in self.inputs]
         takes = [attrs.evolve(known, schema=schema) for known, (_, schema) in zip(self.takes, bound, strict=True)]
+        takes = [known.naming(self.stage.asks(takes, number)) for number, known in enumerate(takes)]
         return BoundFlow(self.stage, self.stage.bind(takes, shards=shards), tuple(taken for taken, _ in bound))
 
 

@@ -186,7 +186,8 @@ class _Node:
         for number, taken in enumerate(flow.inputs):
             if isinstance(taken, Source) and taken.name in initial:
                 payloads: dict[int, list[bytes]] = {}
-                for shard, payload in self._operator.pack(number, initial[taken.name]):
+                rows = self._operator.takes[number].with_fields(initial[taken.name])
+                for shard, payload in self._operator.pack(number, rows):
                     payloads.setdefault(shard, []).append(payload)
                 for shard, of_shard in payloads.items():
                     self._shards[shard].begin(of_shard)
@@ -248,4 +249,5 @@ def _payloads(operator: Operator, number: int, rows: pa.Table | None, packs: int
     """The payloads of a bundle, which is split into ``packs`` parts first."""
     if rows is not None:
         for part in range(packs):
-            yield from operator.pack(number, rows.take(pa.array(np.arange(part, rows.num_rows, packs))))
+            taken = rows.take(pa.array(np.arange(part, rows.num_rows, packs)))
+            yield from operator.pack(number, operator.takes[number].with_fields(taken))

@@ -17,6 +17,7 @@ from beamish.flow import Flow
 from beamish.forms import InputForm, Unfolded, is_of_panes, not_as_rows
 from beamish.instants import instant, instant_in_words, instant_us
 from beamish.kernels.column_names import EVENT_TIME, PREFIX, SIGN, has_no_event_time, is_reserved, respelled
+from beamish.kernels.field_paths import parts_of, spelled, value_of
 from beamish.kernels.python_columns import UnfitValueError, name_refusal, python_column
 from beamish.markup import html_table
 from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneList, PaneTiming, RowWindow, Window
@@ -257,7 +258,8 @@ def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) ->
     """The schema of a source; requested columns are null without rows."""
     schema = tables[0].drop_columns([EVENT_TIME]).schema if tables else pa.schema([])
     if not tables:
-        for name in dict.fromkeys([*source.keys, source.event_time, *asked]):
+        named = [(parts_of(name) or [name])[0] for name in (*source.keys, source.event_time, *asked)]
+        for name in dict.fromkeys(named):
             if name not in schema.names and not has_no_event_time(name):
                 schema = schema.append(pa.field(name, pa.null()))
         if source.form is not None:
@@ -309,7 +311,7 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any, row_names: RowN
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename it")
     shown_as = row_names or RowNames()
-    times = [_event_time_us(shown_as(i), event_time, row.get(event_time)) for i, row in enumerate(rows)]
+    times = [_event_time_us(shown_as(i), event_time, value_of(row, event_time)) for i, row in enumerate(rows)]
     columns = {name: _column(name, rows, shown_as) for name in names}
     table = pa.table({**columns, EVENT_TIME: pa.array(times, pa.int64())})
     tables, start = [], 0
@@ -321,8 +323,24 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any, row_names: RowN
 
 def _check_event_time(event_time: str, rows: Sequence[Row]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    if rows and event_time not in names:
+    parts = parts_of(event_time) or ()
+    root = spelled(names, parts[0]) if parts else None
+    if rows and event_time not in names and (root is None or not _has_field(rows, root, parts[1:])):
         raise ColumnError(f"event_time({event_time!r}): there is no column {event_time!r}; the rows have {names}")
+
+
+def _has_field(rows: Sequence[Row], root: str, parts: Sequence[str]) -> bool:
+    """Whether a path leads to a field in some row, or the structs on it are null in all rows."""
+    values = [row.get(root) for row in rows]
+    for part in parts:
+        values = [value for value in values if not is_null(value)]
+        if not values:
+            return True
+        found = [(value, spelled(value, part)) for value in values if isinstance(value, Mapping)]
+        values = [value[name] for value, name in found if name is not None]
+        if not values:
+            return False
+    return True
 
 
 def _column(name: str, rows: Sequence[Row], row_names: RowNames) -> pa.Array:

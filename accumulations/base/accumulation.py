@@ -305,12 +305,14 @@ class MergedInput:
         number: in the order of declaration, from 0.
         keys: its key columns, by their own names.
         columns: all its columns, by their own names, with their types.
+        named: the same, and the nested fields that the stage names.
     """
 
     name: str
     number: int
     keys: tuple[str, ...]
     columns: Mapping[str, pa.DataType]
+    named: Mapping[str, pa.DataType] = attrs.field(default=attrs.Factory(lambda self: self.columns, takes_self=True))
 
     def merged_name(self, column: str) -> str:
         """The name of a column in the merged rows."""

@@ -59,11 +59,11 @@ class OfInput(OfInputs):
         whole_rows = self.inner.inputs is None
         columns = tuple(own.columns) if self.inner.inputs is None else self.inner.inputs
         for column in columns:
-            if column not in own.columns:
+            if column not in own.named:
                 raise ColumnError(
                     f"accumulate({name}={self!r}): {self.input} has no column {column!r}; its columns are {list(own.columns)}"
                 )
-        types = [own.columns[column] for column in columns]
+        types = [own.named[column] for column in columns]
         self.inner.check_types(name, [pa.struct(list(zip(columns, types, strict=True)))] if whole_rows else types)
         return OneInput(self, own.number, tuple(map(own.merged_name, columns)), columns if whole_rows else ())
 

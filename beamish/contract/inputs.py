@@ -18,6 +18,7 @@ from beamish.errors import ColumnError
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.column_names import INPUT, SIGN, is_reserved
 from beamish.kernels.expressions import ANOTHER, NO_OTHER, Formula, check_condition
+from beamish.kernels.field_paths import missing_words, path_of
 from beamish.kernels.order import is_orderable
 from beamish.pane import PaneKind
 
@@ -28,8 +29,11 @@ def merged_inputs(takes: Sequence[Relation], schema: pa.Schema) -> dict[str, Mer
     for number, relation in enumerate(takes):
         if relation.name is not None:
             prefix = merged_name(relation.name, "")
-            columns = {field.name.removeprefix(prefix): field.type for field in schema if field.name.startswith(prefix)}
-            inputs[relation.name] = MergedInput(relation.name, number, relation.keys, columns)
+            named = {field.name.removeprefix(prefix): field for field in schema if field.name.startswith(prefix)}
+            columns = {name: field.type for name, field in named.items()}
+            fields = {name for name, field in named.items() if path_of(field) is not None and name not in relation.keys}
+            own = {name: type_ for name, type_ in columns.items() if name not in fields}
+            inputs[relation.name] = MergedInput(relation.name, number, relation.keys, own, columns)
     return inputs
 
 
@@ -50,7 +54,7 @@ def merged_schema(takes: Sequence[Relation]) -> pa.Schema:
                 )
         keys.append((name, types[0]))
     own = [
-        (merged_name(str(relation.name), field.name), field.type) for relation in takes for field in relation.columns
+        field.with_name(merged_name(str(relation.name), field.name)) for relation in takes for field in relation.columns
     ]
     return pa.schema([*keys, (INPUT, pa.int8()), *own])
 
@@ -83,19 +87,11 @@ def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
         )
     found = schema.get_all_field_indices(name)
     if not found:
-        known = [one for one in schema.names if not is_reserved(one)]
-        raise ColumnError(f"{where}: there is no column {name!r}; the columns are {known}{_of_struct(schema, name)}")
+        known = [one.name for one in schema if not is_reserved(one.name) and path_of(one) is None]
+        raise ColumnError(f"{where}: there is no column {name!r}; the columns are {known}{missing_words(schema, name)}")
     if len(found) > 1:
         raise ColumnError(f"{where}: there are {len(found)} columns {name!r}; rename or drop the others")
     return schema.field(found[0])
-
-
-def _of_struct(schema: pa.Schema, name: str) -> str:
-    """The fix for a name with a dot that may mean a field of a struct."""
-    struct, dot, field = name.partition(".")
-    if not dot or struct not in schema.names or not pa.types.is_struct(schema.field(struct).type):
-        return ""
-    return f"; a name means a whole column: for a field of {struct!r} add one first, df.withColumn({field!r}, F.col({name!r}))"
 
 
 def is_whole_number(type_: pa.DataType) -> bool:

@@ -7,7 +7,7 @@ it was written to a table that keeps column metadata.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from beamish.contract.updates import PANE
 from beamish.kernels.column_names import is_reserved
 from beamish.kernels.expressions import Formula
+from beamish.kernels.field_paths import path_of, with_fields, with_named
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
 
@@ -91,6 +92,21 @@ class Relation:
         assert self.schema is not None  # noqa: S101 - asked only where there is data
         hidden = PANE_COLUMNS if self.is_panes else ()
         return pa.schema([field for field in self.schema if field.name not in hidden and not is_reserved(field.name)])
+
+    @property
+    def own_columns(self) -> pa.Schema:
+        """The columns of a whole row: without nested fields that the stage names, unless they are keys."""
+        return pa.schema([field for field in self.columns if path_of(field) is None or field.name in self.keys])
+
+    def naming(self, names: Iterable[Any]) -> Relation:
+        """The same with the nested fields among these names as columns, and among the keys."""
+        assert self.schema is not None  # noqa: S101 - it is bound
+        return attrs.evolve(self, schema=with_named(self.schema, self.columns, (*self.keys, *names)))
+
+    def with_fields(self, rows: pa.Table) -> pa.Table:
+        """Its rows with the nested fields that the stage names."""
+        assert self.schema is not None  # noqa: S101 - it is bound
+        return with_fields(rows, self.schema)
 
     @property
     def values(self) -> tuple[str, ...]:

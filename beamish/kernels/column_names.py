@@ -72,5 +72,5 @@ def respelled(names: Sequence[str], asked: Iterable[str]) -> dict[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Quote any name."""
+    """Quote any name for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, values_are_hidden
 from beamish.kernels.column_names import PREFIX
+from beamish.kernels.field_paths import resolved, with_fields
 
 NO_OTHER = "a checkpoint does not allow another expression: begin a new one, with an expression that is defined for every value"
 """The fix if an expression fails on rows that cannot be dropped."""
@@ -48,11 +50,7 @@ class Formula:
 
     def of(self, table: pa.Table) -> pa.Array:
         """Evaluate it: one value per row."""
-        from pyarrow import acero  # it loads pandas, which is not needed without formulas
-
-        project = acero.Declaration("project", acero.ProjectNodeOptions([self.expression], [""]))
-        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
-        values = acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)
+        values = _project(self, with_fields(table, _with_named(self, table.schema)))
         return values.combine_chunks() if table.num_rows else pa.array([], values.type)
 
     def type_in(self, where: str, schema: pa.Schema) -> pa.DataType:
@@ -82,6 +80,35 @@ class Formula:
             result = UserFunctionError(f"{raised}; {way_out}")
             result.raised = raised
             raise result from cause(error)
+
+
+def _project(formula: Formula, table: pa.Table) -> pa.ChunkedArray:
+    from pyarrow import acero  # it loads pandas, which is not needed without formulas
+
+    project = acero.Declaration("project", acero.ProjectNodeOptions([formula.expression], [""]))
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+    return acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)
+
+
+_MISSING = re.compile(r"No match for FieldRef\.Name\((.*)\) in ", re.DOTALL)
+
+
+@lru_cache
+def _with_named(formula: Formula, schema: pa.Schema) -> pa.Schema:
+    """The columns, and the nested fields that a formula names like columns."""
+    while True:
+        try:
+            _project(formula, with_fields(schema.empty_table(), schema))
+        except pa.ArrowInvalid as error:
+            missing = _MISSING.search(str(error))
+            found = None if missing is None else resolved(schema, missing.group(1))
+            if found is None:
+                return schema
+            schema = schema.append(found)
+        except (pa.ArrowException, KeyError):
+            return schema  # wherever it is computed this is raised
+        else:
+            return schema
 
 
 def read_formula(where: str, value: Any, example: str) -> Formula:

@@ -147,7 +147,7 @@ _FAMILIES: Sequence[tuple[str, tuple[type, ...]]] = (
 def _family(row: int, value: Any) -> str:
     for name, kinds in _FAMILIES:
         if isinstance(value, kinds):
-            if name == "datetime":
+            if isinstance(value, dt.datetime):
                 return name if value.utcoffset() is not None else "datetime without a time zone"
             if not isinstance(value, pa.MonthDayNano):  # a tuple
                 return name

@@ -15,6 +15,7 @@ from beamish.contract.at_rest import Asked, Keeps
 from beamish.errors import PipelineError
 from beamish.flow import Flow
 from beamish.instants import instant_us
+from beamish.kernels.field_paths import value_of
 from beamish.local import StageStep, trace_stages
 from beamish.pane import Pane, PaneKind, RowWindow
 from beamish.plot.picture import (
@@ -253,7 +254,7 @@ def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list
             else:
                 came = _panes(moment.done[flow.flows.index(taken.flow)].panes, moment.at, taken.name)
             for one in came:
-                found.setdefault(key_of(one.row.get(name) for name in keys), []).append(one)
+                found.setdefault(key_of(value_of(one.row, name) for name in keys), []).append(one)
     return {key: sorted(came, key=lambda one: one.point.time) for key, came in found.items()}
 
 
@@ -261,9 +262,9 @@ def _rows(below: Flow, number: int, source: Source, moment: _Moment, watermark_u
     """The rows of an event for an input of a stage, and its watermark, which moved before them."""
     step = as_step(moment.event)
     for row in step.rows if step.input == source.name else ():
-        at = row.get(source.event_time) if isinstance(source.event_time, str) else None
+        at = value_of(row, source.event_time) if isinstance(source.event_time, str) else None
         us = None if at is None else instant_us(source.event_time, at)
-        label = ", ".join(value_label(row.get(name)) for name in _label_columns(below, number, source, row))
+        label = ", ".join(value_label(value_of(row, name)) for name in _label_columns(below, number, source, row))
         yield _Came(moment.at, row, Point(us, moment.rows_at, label, source.name, watermark_us))
 
 

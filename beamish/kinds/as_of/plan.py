@@ -51,7 +51,7 @@ class AsOfPlan:
     def left_schema(self) -> pa.Schema:
         """Its columns, all of which are shuffled; join columns in the table's key types."""
         keys = dict(zip(self.left.keys, self.table.key_schema.types, strict=True))
-        return pa.schema([pa.field(field.name, keys.get(field.name, field.type)) for field in self.left.columns])
+        return pa.schema([pa.field(field.name, keys.get(field.name, field.type)) for field in self.left.own_columns])
 
     @property
     def left_names(self) -> list[str]:

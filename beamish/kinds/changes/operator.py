@@ -101,7 +101,7 @@ class ChangesShard(NotedShard):
         outside = ~null & ~in_range(time_us)
         expired = ~null & ~outside & self._expired(windows)
         drops = Drops(plan.gives.schema, self.dropped)
-        listed, sizes = structs(rows, plan.schema) if drops.lists else None, rows[ROWS].to_numpy()
+        listed, sizes = structs(rows, plan.takes.own_columns) if drops.lists else None, rows[ROWS].to_numpy()
         keys = {name: rows[name].combine_chunks() for name in plan.key_schema.names}
         for flags, reason in ((null, NULL_EVENT_TIME), (outside, EVENT_TIME_OUT_OF_RANGE), (expired, EXPIRED)):
             why = np.where(flags, reason, TAKEN)

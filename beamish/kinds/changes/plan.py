@@ -80,13 +80,15 @@ def make_plan(
     hidden = {*takes.keys, options.deleted, options.window}
     if takes.event_time == "timestamp":
         hidden.add("timestamp")  # it becomes the pane's timestamp
-    values = pa.schema([field for field in schema if field.name not in hidden])
+    own = takes.own_columns
+    by = options.sequence_by
+    values = pa.schema([field for field in schema if field.name not in hidden and field.name in (*own.names, by)])
     for name in (*takes.keys, *values.names):
         if str(name).lower() in PANE_COLUMNS:
             raise ColumnError(f"{where}: the output has a column {name!r} of its own; rename yours")
     columns = [*(schema.field(name) for name in takes.keys), ("window", WINDOW), *values, ("pane", PANE)]
     columns += [("timestamp", TIMESTAMP)]
-    columns += [("dropped", dropped_type(pa.struct(list(schema))))] if options.with_dropped else []
+    columns += [("dropped", dropped_type(pa.struct(list(own))))] if options.with_dropped else []
     until = suppress.until
     grace = until.grace if isinstance(until, UntilWindowCloses) else None
     preaggregates = suppress.holds and not options.with_dropped

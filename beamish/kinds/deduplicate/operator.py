@@ -72,7 +72,7 @@ class DuplicatesShard(NotedShard):
         why[at[again]] = DUPLICATE
         drops = Drops(plan.gives.schema, self.dropped)
         keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
-        drops.add(why, time_us, watermark_us, keys, structs(rows, plan.schema) if drops.lists else None)
+        drops.add(why, time_us, watermark_us, keys, structs(rows, plan.takes.own_columns) if drops.lists else None)
         late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
         late_by_us = int((watermark_us - time_us[timed][late]).max()) if late.any() else None
         self._counts = Counts(int((~again).sum()), late_by_us)

@@ -38,7 +38,7 @@ class DuplicatesPlan:
     @cached_property
     def value_schema(self) -> pa.Schema:
         """The columns of the emitted rows."""
-        return pa.schema([field for field in self.schema if field.name.lower() not in PANE_COLUMNS])
+        return pa.schema([field for field in self.takes.own_columns if field.name.lower() not in PANE_COLUMNS])
 
     @cached_property
     def id_schema(self) -> pa.Schema:
@@ -79,12 +79,13 @@ def make_duplicates_plan(
         type_ = find_column(schema, f"key_by({name!r})", name).type
         if not is_groupable(type_):
             raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
-    for name in schema.names:
+    own = takes.own_columns
+    for name in own.names:
         if name.lower() in PANE_COLUMNS and not (name.lower() == "timestamp" and name == takes.event_time):
             raise ColumnError(f"{options.call}: the output has a column {name!r} of its own; rename yours")
-    columns = [*(field for field in schema if field.name.lower() != "timestamp"), ("window", WINDOW), ("pane", PANE)]
+    columns = [*(field for field in own if field.name.lower() != "timestamp"), ("window", WINDOW), ("pane", PANE)]
     columns += [("timestamp", TIMESTAMP)]
-    columns += [("dropped", dropped_type(pa.struct(list(schema))))] if with_dropped else []
+    columns += [("dropped", dropped_type(pa.struct(list(own))))] if with_dropped else []
     bound = attrs.evolve(gives, schema=pa.schema(columns))
     return DuplicatesPlan(options, takes, schema, with_dropped, shards, bound)
 

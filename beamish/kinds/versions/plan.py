@@ -88,7 +88,7 @@ class TablePlan:
     @property
     def row_type(self) -> pa.DataType:
         """The type of a dropped change."""
-        return pa.struct(list(self.takes.columns))
+        return pa.struct(list(self.takes.own_columns))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def make_table_plan(
     check_change_columns(where, schema, takes.keys, options.deleted, options.sequence_by)
     if options.values is None:
         other = {*takes.keys, takes.event_time, options.deleted, options.sequence_by}
-        values = [field for field in schema if field.name not in other]
+        values = [field for field in takes.own_columns if field.name not in other]
     else:
         values = [find_column(schema, where, name) for name in options.values]
     return TablePlan(options, takes, pa.schema(values), with_dropped, tolerance_us)
@@ -247,8 +247,9 @@ def _changes(plan: TablePlan, rows: pa.Table) -> pa.Table:
         columns["sign"] = signs_of(plan.takes, rows)
     columns["rows"] = pa.array(np.ones(rows.num_rows, np.int64))
     if plan.with_dropped:
-        own = [cast(rows[field.name].combine_chunks(), field.type) for field in plan.takes.columns]
-        columns["row"] = pa.StructArray.from_arrays(own, fields=list(plan.takes.columns))
+        fields = list(plan.takes.own_columns)
+        own = [cast(rows[field.name].combine_chunks(), field.type) for field in fields]
+        columns["row"] = pa.StructArray.from_arrays(own, fields=fields)
     return pa.table(columns)
 
 

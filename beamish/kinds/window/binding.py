@@ -14,6 +14,7 @@ from beamish.accumulations.base.retractable import Keeper, retractable
 from beamish.contract.inputs import find_column
 from beamish.kernels.buffers import plain_type
 from beamish.kernels.column_names import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
+from beamish.kernels.field_paths import path_of
 from beamish.kernels.order import is_orderable
 from beamish.kernels.state_fields import Field
 from beamish.windows.option import WindowOption
@@ -92,6 +93,7 @@ def bind_accumulations(
     inputs: Mapping[str, MergedInput],
     schema: pa.Schema,
     window: WindowOption | None = None,
+    keys: Sequence[str] = (),
 ) -> Iterator[BoundAccumulation]:
     """Bind accumulations to the columns of rows.
 
@@ -100,12 +102,15 @@ def bind_accumulations(
         inputs: of a merge, by name; otherwise empty.
         schema: the rows' columns; with a sign for retracting input.
         window: the window option, which may define matches of a join.
+        keys: the key columns, which may be nested fields.
 
     Raises:
         ColumnError: a column is missing, ambiguous, or of the wrong type.
     """
     first, signed = 0, SIGN in schema.names
-    public = [field for field in schema if not is_reserved(field.name)]
+    public = [
+        field for field in schema if not is_reserved(field.name) and (path_of(field) is None or field.name in keys)
+    ]
     for name, declared in accumulations.items():
         accumulation = declared.bind(name, inputs)
         if isinstance(window, Within) and isinstance(accumulation, Pairs):

@@ -13,7 +13,7 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.inputs import merged_inputs
 from beamish.contract.relation import Relation
 from beamish.contract.updates import PANE, TIMESTAMP, dropped_type
-from beamish.kernels.column_names import SIGN, is_reserved
+from beamish.kernels.column_names import SIGN
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.options import WindowOptions, gives
@@ -146,7 +146,8 @@ class WindowPlan:
         if self.has_several_inputs:
             inputs = merged_inputs(self.takes, self.schema).values()
             return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
-        return pa.struct([field for field in self.schema if not is_reserved(field.name)])
+        own = self.takes[0].own_columns.names
+        return pa.struct([field for field in self.schema if field.name in own])
 
     @cached_property
     def pane_schema(self) -> pa.Schema:

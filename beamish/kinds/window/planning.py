@@ -78,7 +78,7 @@ def make_plan(
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(
-        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
+        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window, keys)
     )
     _check_asked_values(options, accumulations)
     for relation in takes:

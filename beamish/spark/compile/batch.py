@@ -25,7 +25,7 @@ from beamish.kernels.buffers import large_schema
 from beamish.source import Source
 from beamish.spark.compile.native import native_joined, native_panes, why_not_native, why_not_native_as_of
 from beamish.spark.compile.stream import union
-from beamish.spark.rows.columns import column
+from beamish.spark.rows.columns import column, with_named_fields
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows, event_time_us_of
@@ -100,7 +100,9 @@ def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, Data
     native = operator.native
     if native is None or _why_not_native(operator):
         return engine_panes(attrs.evolve(flow, operator=operator), frames)
-    return _NATIVE[native.name][1](native.plan, *(frames[source.name] for source in flow.sources))
+    taken = zip(flow.sources, operator.takes, strict=True)
+    rows = (with_named_fields(frames[source.name], relation.schema) for source, relation in taken)
+    return _NATIVE[native.name][1](native.plan, *rows)
 
 
 def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:

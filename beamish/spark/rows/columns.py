@@ -30,6 +30,7 @@ from beamish.kernels.column_names import (
     quoted,
     respelled,
 )
+from beamish.kernels.field_paths import missing_words, parts_of, path_of, resolved, spelled
 from beamish.source import Source
 from beamish.spark.rows.schemas import Given, arrow_type, spark_type
 from beamish.spark.runtime.observation import count_skipped
@@ -213,6 +214,18 @@ def column(name: str) -> Column:
     return F.col(quoted(name))
 
 
+def nested(field: pa.Field) -> Column:
+    """A column of a relation, which may stand for a nested field (``kernels/field_paths.py``)."""
+    path = path_of(field)
+    return column(field.name) if path is None else F.col(".".join(map(quoted, path)))
+
+
+def with_named_fields(df: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The rows with the nested fields of a schema as columns."""
+    fields = {field.name: nested(field) for field in schema if path_of(field) is not None}
+    return df.withColumns(fields) if fields else df
+
+
 def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_rows: bool) -> NamedRows:
     """Name the source's Column expressions, and check the columns that are read.
 
@@ -237,19 +250,33 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         name = key if isinstance(key, str) else _name_of(given, key)
         given = given if isinstance(key, str) else _with_column(given, name, key)
         named.append(name)
-    event_time = source.event_time
+    event_time, rows = source.event_time, given
     if isinstance(event_time, Column):
         name = _name_of(given, event_time, EVENT_TIME_EXPRESSION)
         given, event_time = _with_column(given, name, event_time), name
     source = attrs.evolve(source, keys=tuple(named), event_time=event_time)
     if source.watermark is not None and not has_no_event_time(event_time):
-        _check_event_time(given, "event_time", event_time)
         followed = source.watermark.followed_column(event_time)
+        given = _with_times(given, [event_time, followed])
+        _check_event_time(given, "event_time", event_time)
         if followed not in (None, event_time):
             _check_event_time(given, type(source.watermark).__name__, followed)
         check_marks(given, source.watermark, followed)
-    needed = set(given.columns if whole_rows else (*named, *asked))
-    return NamedRows(given.df, source, _schema(given, needed), marks_of(given))
+    paths = filter(None, (parts_of(name) for name in (*named, *asked) if name not in rows.columns))
+    roots = filter(None, (spelled(rows.columns, root) for root, *_ in paths))
+    needed = set(rows.columns if whole_rows else (*named, *asked, *roots))
+    return NamedRows(given.df, source, _schema(rows, needed), marks_of(given))
+
+
+def _with_times(given: Given, names: Sequence[str | None]) -> Given:
+    """The rows with times that are nested fields as columns: the event time, and the one that moves the watermark."""
+    for name in dict.fromkeys(names):
+        types = [(field.name, arrow_type(field.dataType)) for field in given.schema]
+        field = resolved(pa.schema([(of, type_) for of, type_ in types if type_ is not None]), name)
+        if field is not None and not (given.case_matters and path_of(field) != list(parts_of(name) or ())):
+            schema = t.StructType([*given.schema, t.StructField(field.name, spark_type(field.type))])
+            given = attrs.evolve(given, df=given.df.withColumn(field.name, nested(field)), schema=schema)
+    return given
 
 
 def _unfolded(source: Source, given: Given) -> Given:
@@ -306,7 +333,10 @@ def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
 def _check_event_time(given: Given, where: str, name: str) -> None:
     found = [field for field in given.schema if field.name == name]
     if not found:
-        raise ColumnError(f"{where}({name!r}): there is no column {name!r}; the columns are {given.columns}")
+        types = pa.schema([(field.name, arrow_type(field.dataType) or pa.binary()) for field in given.schema])
+        raise ColumnError(
+            f"{where}({name!r}): there is no column {name!r}; the columns are {given.columns}{missing_words(types, name)}"
+        )
     if len(found) > 1:
         raise ColumnError(f"{where}({name!r}): there are {len(found)} columns {name!r}; rename or drop the others")
     _check_alone(given, name)

@@ -32,7 +32,7 @@ from pyspark.sql import types as t
 from beamish.contract.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.column_names import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.spark.rows.columns import column
+from beamish.spark.rows.columns import nested
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.runtime.workers import AcknowledgedFunction, spare_memory
@@ -148,7 +148,8 @@ def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bo
     """
     types = operator.takes[number].schema
     assert types is not None  # noqa: S101 - it is bound
-    selected = [(column(name), f"c{i}", types.field(name).type) for i, name in enumerate(operator.reads(number))]
+    fields = [types.field(name) for name in operator.reads(number)]
+    selected = [(nested(field), f"c{i}", field.type) for i, field in enumerate(fields)]
     selected.append((rows.event_time_us, EVENT_TIME, pa.int64()))
     if rows.is_row is not None:
         selected.append((rows.is_row, IS_ROW, pa.bool_()))
@@ -207,7 +208,8 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         spare_memory()
         seen = _Seen()
-        yield from _packed(ids, operator.pack_pieces(number, _gathered(read(batches), seen)))
+        panes = map(operator.takes[number].with_fields, _gathered(read(batches), seen))
+        yield from _packed(ids, operator.pack_pieces(number, panes))
         if seen.reports:
             yield _report(ids, number, max(seen.reports))
         context = TaskContext.get()

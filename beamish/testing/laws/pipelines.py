@@ -15,6 +15,7 @@ import numpy as np
 
 from beamish.contract.relation import Relation
 from beamish.instants import instant
+from beamish.kernels.field_paths import value_of
 from beamish.local import run
 from beamish.pane import Pane, PaneChange, PaneKind, PaneTiming, Window
 from beamish.testing.laws.adders import adders_of
@@ -304,14 +305,14 @@ def _assigned(pipeline: Runnable, script: TestStream) -> Counter[str]:
     names = {id(option): name for name, option in flow.stage.core.declared("window").windowings.items()}
     found: Counter[str] = Counter()
     for one in (arrival for leaf in flow.leaves for arrival in arrivals(*leaf, script)):
-        key = {name: one.row.get(of) for name, of in zip(flow.gives.keys, one.source.keys, strict=False)}
+        key = {name: value_of(one.row, of) for name, of in zip(flow.gives.keys, one.source.keys, strict=False)}
         if one.option is not None and names:
             key["windowing"] = names[id(one.option)]
         is_global = one.option is not None and one.option.is_all_of_time
         windows: list[Window | None] = [
             Window(None, None) if is_global else Window(instant(start), instant(end)) for start, end in one.windows
         ]
-        for window in windows or ([None] if one.row.get(one.source.event_time) is None else []):
+        for window in windows or ([None] if value_of(one.row, one.source.event_time) is None else []):
             found[_counted(key, None if merges(flow) else window)] += 1
     return found
 

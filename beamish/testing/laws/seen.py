@@ -10,6 +10,7 @@ import numpy as np
 
 from beamish.flow import Flow
 from beamish.instants import instant_us
+from beamish.kernels.field_paths import value_of
 from beamish.pane import Pane, PaneKind, PaneTiming
 from beamish.script import Row, as_step, watermark_of
 from beamish.source import Source
@@ -103,13 +104,13 @@ def arrivals(source: Source, flow: Flow, _: int, script: TestStream) -> Iterator
 
 def _windows(option: WindowOption | None, source: Source, row: Row) -> list[Bounds]:
     """The windows of a row, before they merge; its own time where it has none, or is counted."""
-    time = row.get(source.event_time)
+    time = value_of(row, source.event_time)
     if time is None:
         return []
     time_us = instant_us("row", time)
     if option is None or option.counts_rows:
         return [(time_us, time_us + 1)]
-    columns = [[row.get(name)] for name in option.columns]
+    columns = [[value_of(row, name)] for name in option.columns]
     _, starts, ends = option.assign_columns(np.array([time_us], dtype=np.int64), *columns)
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
@@ -120,7 +121,7 @@ def _merged_windows(arrived: Iterable[Arrival]) -> int:
     options: dict[str, WindowOption] = {}
     for one in arrived:
         if one.option is not None and one.option.merging:
-            key = repr((one.option, [one.row.get(name) for name in one.source.keys]))
+            key = repr((one.option, [value_of(one.row, name) for name in one.source.keys]))
             options[key] = one.option
             of_key[key].update(one.windows)
     groups = (group for key, windows in of_key.items() for group, _ in options[key].merge(sorted(windows)))

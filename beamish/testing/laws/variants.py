@@ -12,6 +12,7 @@ from beamish.contract.relation import SlotSemantics
 from beamish.errors import BeamishError
 from beamish.flow import Flow, Panes
 from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.kernels.field_paths import value_of
 from beamish.kinds.window.options import WindowOptions
 from beamish.modes import AccumulationMode
 from beamish.script import ClockTo, Event, Row, Step, WatermarkTo, as_step, watermark_of
@@ -176,7 +177,7 @@ def _in_order(flow: Flow, script: TestStream) -> dict[str | None, tuple[Row, ...
 
 
 def _time(source: Source, row: Row) -> int:
-    time = row.get(source.event_time)
+    time = value_of(row, source.event_time)
     return -END_OF_TIME_US if time is None else instant_us("row", time)
 
 
