@@ -101,7 +101,8 @@ class Relation:
     def naming(self, names: Iterable[Any]) -> Relation:
         """The same with the nested fields among these names as columns, and among the keys."""
         assert self.schema is not None  # noqa: S101 - it is bound
-        return attrs.evolve(self, schema=with_named(self.schema, self.columns, (*self.keys, *names)))
+        named = with_named(self.schema, self.columns, (*self.keys, *names), any_case=not self.is_panes)
+        return attrs.evolve(self, schema=named)
 
     def with_fields(self, rows: pa.Table) -> pa.Table:
         """Its rows with the nested fields that the stage names."""

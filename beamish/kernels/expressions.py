@@ -101,7 +101,7 @@ def _with_named(formula: Formula, schema: pa.Schema) -> pa.Schema:
             _project(formula, with_fields(schema.empty_table(), schema))
         except pa.ArrowInvalid as error:
             missing = _MISSING.search(str(error))
-            found = None if missing is None else resolved(schema, missing.group(1))
+            found = None if missing is None else resolved(schema, missing.group(1), any_case=False)
             if found is None:
                 return schema
             schema = schema.append(found)

@@ -1,7 +1,8 @@
 """Names of nested fields, and the columns that they stand for: ``a.b`` is the field ``b`` of the struct ``a``.
 
 A name is a column's, if there is one of exactly this name; else a path through structs, its parts separated by dots. A part with a dot of
-its own is written in backticks, as in Spark: ```a.b`.c``. A part that is spelled in another case is found if only one is.
+its own is written in backticks, as in Spark: ```a.b`.c``. Of a source, a part that is spelled in another case is found if only one is,
+as its columns are.
 
 A stage sees a field that it names as a column of that name. ``with_named`` adds it to the stage's columns, with the path as the metadata of
 the Arrow field; ``with_fields`` to the rows, before they are packed. The field of a null struct is null.
@@ -37,21 +38,21 @@ def parts_of(name: Any) -> tuple[str, ...] | None:
     return None
 
 
-def spelled(names: Iterable[str], part: str) -> str | None:
+def spelled(names: Iterable[str], part: str, *, any_case: bool = True) -> str | None:
     """The name that a part of a path means; None: none, or several in other cases."""
     known = [name for name in names if isinstance(name, str)]
-    if part in known:
-        return part
+    if part in known or not any_case:
+        return part if part in known else None
     alike = [name for name in known if name.lower() == part.lower()]
     return alike[0] if len(alike) == 1 else None
 
 
-def resolved(schema: pa.Schema, name: Any) -> pa.Field | None:
+def resolved(schema: pa.Schema, name: Any, *, any_case: bool = True) -> pa.Field | None:
     """The field that a path means, as a column of this name; None: no such path, or a column has this name."""
     parts = None if name in schema.names else parts_of(name)
     if parts is None:
         return None
-    root = spelled(schema.names, parts[0])
+    root = spelled(schema.names, parts[0], any_case=any_case)
     if root is None or schema.names.count(root) > 1:
         return None
     path, type_ = [root], schema.field(root).type
@@ -59,7 +60,8 @@ def resolved(schema: pa.Schema, name: Any) -> pa.Field | None:
         if pa.types.is_null(type_):  # no row has the struct
             path.append(part)
             continue
-        found = spelled([field.name for field in type_], part) if pa.types.is_struct(type_) else None
+        names = [field.name for field in type_] if pa.types.is_struct(type_) else []
+        found = spelled(names, part, any_case=any_case)
         if found is None:
             return None
         path.append(found)
@@ -85,10 +87,10 @@ def path_of(field: pa.Field) -> Sequence[str] | None:
     return path
 
 
-def with_named(schema: pa.Schema, known: pa.Schema, names: Iterable[Any]) -> pa.Schema:
+def with_named(schema: pa.Schema, known: pa.Schema, names: Iterable[Any], *, any_case: bool) -> pa.Schema:
     """A schema with the nested fields among these names, found in the ``known`` columns."""
     for name in dict.fromkeys(names):
-        field = resolved(known, name)
+        field = resolved(known, name, any_case=any_case)
         if field is not None and name not in schema.names:
             schema = schema.append(field)
     return schema

@@ -262,6 +262,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         if followed not in (None, event_time):
             _check_event_time(given, type(source.watermark).__name__, followed)
         check_marks(given, source.watermark, followed)
+    _check_case(rows, (*named, *asked))
     paths = filter(None, (parts_of(name) for name in (*named, *asked) if name not in rows.columns))
     roots = filter(None, (spelled(rows.columns, root) for root, *_ in paths))
     needed = set(rows.columns if whole_rows else (*named, *asked, *roots))
@@ -271,12 +272,26 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
 def _with_times(given: Given, names: Sequence[str | None]) -> Given:
     """The rows with times that are nested fields as columns: the event time, and the one that moves the watermark."""
     for name in dict.fromkeys(names):
-        types = [(field.name, arrow_type(field.dataType)) for field in given.schema]
-        field = resolved(pa.schema([(of, type_) for of, type_ in types if type_ is not None]), name)
-        if field is not None and not (given.case_matters and path_of(field) != list(parts_of(name) or ())):
+        field = resolved(_types(given), name, any_case=not given.case_matters)
+        if field is not None:
             schema = t.StructType([*given.schema, t.StructField(field.name, spark_type(field.type))])
             given = attrs.evolve(given, df=given.df.withColumn(field.name, nested(field)), schema=schema)
     return given
+
+
+def _check_case(given: Given, names: Sequence[str]) -> None:
+    """Check that nested fields are spelled as Spark needs them (ColumnError: one is not)."""
+    for name in names if given.case_matters else ():
+        if resolved(_types(given), name) is not None and resolved(_types(given), name, any_case=False) is None:
+            raise ColumnError(
+                f"there is no column {name!r}: fields are in another case (spark.sql.caseSensitive is on)"
+            )
+
+
+def _types(given: Given) -> pa.Schema:
+    """The columns that Spark can pass to Python."""
+    types = ((field.name, arrow_type(field.dataType)) for field in given.schema)
+    return pa.schema([(name, type_) for name, type_ in types if type_ is not None])
 
 
 def _unfolded(source: Source, given: Given) -> Given:
@@ -333,10 +348,8 @@ def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
 def _check_event_time(given: Given, where: str, name: str) -> None:
     found = [field for field in given.schema if field.name == name]
     if not found:
-        types = pa.schema([(field.name, arrow_type(field.dataType) or pa.binary()) for field in given.schema])
-        raise ColumnError(
-            f"{where}({name!r}): there is no column {name!r}; the columns are {given.columns}{missing_words(types, name)}"
-        )
+        why = missing_words(_types(given), name)
+        raise ColumnError(f"{where}({name!r}): there is no column {name!r}; the columns are {given.columns}{why}")
     if len(found) > 1:
         raise ColumnError(f"{where}({name!r}): there are {len(found)} columns {name!r}; rename or drop the others")
     _check_alone(given, name)
