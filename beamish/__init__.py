@@ -8,77 +8,106 @@ if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it too, but a zip th
         f"beamish needs Python 3.11 or later, this is {sys.version.split()[0]}: run the driver and the workers (PYSPARK_PYTHON) with another"
     )
 
-from beamish import accumulations, beam, errors, plot, sinks, testing, triggers
-from beamish.checkpoint.comparison import Change
-from beamish.checkpoint.inspection import Inspection, inspect
-from beamish.checkpoint.questions import (
-    CheckpointState,
-    Held,
-    KeptRow,
-    KeptWindow,
-    ScriptState,
-    StoredVersion,
-)
-from beamish.checkpoint.upgrade import Upgrade, check_upgrade, migrate
-from beamish.errors import (
-    BeamishError,
-    BufferFullError,
-    ClosedError,
-    ColumnError,
-    NumericOverflowError,
-    OptionError,
-    PipelineError,
-    ScriptError,
-    SinkError,
-    SparkSetupError,
-    SqlError,
-    StateError,
-    UserFunctionError,
-)
-from beamish.joining import as_of_join, merge
-from beamish.kinds.suppress.option import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
-from beamish.ledger import changelog, live
-from beamish.modes import (
-    AT_MERGE,
-    BOTH_INPUTS,
-    EMIT_EARLY,
-    LEFT_INPUT,
-    SHUT_DOWN,
-    SPILL,
-    WITH_NEXT_PANE,
-    AccumulationMode,
-    ClosingBehavior,
-    OnTimeBehavior,
-    RetractMerged,
-    TimestampCombiner,
-    WaitFor,
-    WhenFull,
-)
-from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
-from beamish.pipeline import Pipeline
-from beamish.statement import Query, sql
-from beamish.versioned_table.table import Validity, Version, VersionedTable
-from beamish.watching import progress
-from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
-from beamish.windows import (
-    CalendarWindows,
-    CountSessions,
-    CountWindows,
-    FixedWindows,
-    GlobalWindow,
-    Sessions,
-    SlidingWindows,
-    Windowings,
-    WindowOption,
-    Within,
-)
+from beamish.exports import exported
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from beamish import accumulations, beam, errors, plot, sinks, testing, triggers
+    from beamish.checkpoint.comparison import Change
+    from beamish.checkpoint.inspection import Inspection, inspect
+    from beamish.checkpoint.questions import (
+        CheckpointState,
+        Held,
+        KeptRow,
+        KeptWindow,
+        ScriptState,
+        StoredVersion,
+    )
+    from beamish.checkpoint.upgrade import Upgrade, check_upgrade, migrate
+    from beamish.errors import (
+        BeamishError,
+        BufferFullError,
+        ClosedError,
+        ColumnError,
+        NumericOverflowError,
+        OptionError,
+        PipelineError,
+        ScriptError,
+        SinkError,
+        SparkSetupError,
+        SqlError,
+        StateError,
+        UserFunctionError,
+    )
+    from beamish.joining import as_of_join, merge
+    from beamish.kinds.suppress.option import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
+    from beamish.ledger import changelog, live
+    from beamish.modes import (
+        AT_MERGE,
+        BOTH_INPUTS,
+        EMIT_EARLY,
+        LEFT_INPUT,
+        SHUT_DOWN,
+        SPILL,
+        WITH_NEXT_PANE,
+        AccumulationMode,
+        ClosingBehavior,
+        OnTimeBehavior,
+        RetractMerged,
+        TimestampCombiner,
+        WaitFor,
+        WhenFull,
+    )
+    from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
+    from beamish.pipeline import Pipeline
     from beamish.spark.listener import MetricsListener
+    from beamish.statement import Query, sql
+    from beamish.versioned_table.table import Validity, Version, VersionedTable
+    from beamish.watching import progress
+    from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
+    from beamish.windows import (
+        CalendarWindows,
+        CountSessions,
+        CountWindows,
+        FixedWindows,
+        GlobalWindow,
+        Sessions,
+        SlidingWindows,
+        Windowings,
+        WindowOption,
+        Within,
+    )
+else:
+    __getattr__ = exported(
+        __name__,
+        {
+            "beamish.accumulations": "accumulations",
+            "beamish.beam": "beam",
+            "beamish.errors": "errors BeamishError BufferFullError ClosedError ColumnError NumericOverflowError OptionError PipelineError ScriptError SinkError SparkSetupError SqlError StateError UserFunctionError",
+            "beamish.plot": "plot",
+            "beamish.sinks": "sinks",
+            "beamish.testing": "testing",
+            "beamish.triggers": "triggers",
+            "beamish.checkpoint.comparison": "Change",
+            "beamish.checkpoint.inspection": "Inspection inspect",
+            "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredVersion",
+            "beamish.checkpoint.upgrade": "Upgrade check_upgrade migrate",
+            "beamish.joining": "as_of_join merge",
+            "beamish.kinds.suppress.option": "Buffer Suppress UntilTimeLimit UntilWindowCloses",
+            "beamish.ledger": "changelog live",
+            "beamish.modes": "AT_MERGE BOTH_INPUTS EMIT_EARLY LEFT_INPUT SHUT_DOWN SPILL WITH_NEXT_PANE AccumulationMode ClosingBehavior OnTimeBehavior RetractMerged TimestampCombiner WaitFor WhenFull",
+            "beamish.pane": "DropReason Pane PaneChange PaneKind PaneTiming RowWindow Window",
+            "beamish.pipeline": "Pipeline",
+            "beamish.statement": "Query sql",
+            "beamish.versioned_table.table": "Validity Version VersionedTable",
+            "beamish.watching": "progress",
+            "beamish.watermarks": "BoundedOutOfOrderness ProcessingTimeLag Punctuated Watermark",
+            "beamish.windows": "CalendarWindows CountSessions CountWindows FixedWindows GlobalWindow Sessions SlidingWindows Windowings WindowOption Within",
+        },
+    )
 
 __version__ = "0.2.0.dev0"
 
@@ -189,7 +218,7 @@ def panes(df: "DataFrame") -> "DataFrame":
     Raises:
         ColumnError: not the output of a pipeline.
     """
-    from beamish.spark import panes as split
+    from beamish.spark.split import panes as split
 
     return split(df)
 
@@ -206,7 +235,7 @@ def dropped(df: "DataFrame") -> "DataFrame":
     Raises:
         ColumnError: not the output of a pipeline ``with_dropped()``.
     """
-    from beamish.spark import dropped as split
+    from beamish.spark.split import dropped as split
 
     return split(df)
 

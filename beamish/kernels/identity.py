@@ -29,6 +29,7 @@ import attrs
 import numpy as np
 
 from beamish.errors import OptionError
+from beamish.exports import import_all
 from beamish.kernels.codec import encode
 
 T = TypeVar("T")
@@ -260,10 +261,15 @@ def family(kind: Any) -> Iterator[Any]:
 
     The last of classes with the same name: attrs replaces a class to add slots, and the first stays until it is collected.
     """
+    import_all()
+    yield from _known_family(kind)
+
+
+def _known_family(kind: Any) -> Iterator[Any]:
     if is_ours(kind):
         yield kind
         for below in {(one.__module__, one.__qualname__): one for one in kind.__subclasses__()}.values():
-            yield from family(below)
+            yield from _known_family(below)
 
 
 def _has_own_repr(kind: type) -> bool:

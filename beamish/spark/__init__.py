@@ -1,6 +1,7 @@
 """Flows on Spark: streaming and batch DataFrames, and test scripts as real micro-batches.
 
-Not imported by ``import beamish``: pyspark is loaded when a pipeline is applied to a DataFrame.
+Not imported by ``import beamish``: pyspark is loaded when a pipeline is applied to a DataFrame. Workers import this package too, so
+that its functions import what only the driver needs.
 """
 
 from __future__ import annotations
@@ -10,9 +11,6 @@ from typing import TYPE_CHECKING
 from beamish.packages import check_packages
 
 check_packages()  # before any module of this package imports it
-
-from beamish.spark.runtime.session import check_session, check_streaming, settle_partitions, shard_count  # noqa: E402
-from beamish.spark.split import dropped, panes  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,6 +48,7 @@ def apply(
     from beamish.spark.compile.inputs import name_initial, name_inputs, with_initial
     from beamish.spark.compile.stream import has_querys_watermark, panes_of_stream
     from beamish.spark.runtime.observation import can_be_observed
+    from beamish.spark.runtime.session import check_session, check_streaming, settle_partitions, shard_count
     from beamish.spark.split import as_they_came
 
     named = name_inputs(flow, df, inputs, told)
@@ -84,6 +83,7 @@ def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shar
         PipelineError, ColumnError, OptionError: as ``apply``.
     """
     from beamish.spark.compile.inputs import name_inputs
+    from beamish.spark.runtime.session import shard_count
 
     named = name_inputs(flow, df, inputs)
     return named.bind(shard_count(named.spark, shards))
@@ -103,4 +103,4 @@ def describe_batch(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     return describe(flow)
 
 
-__all__ = ["apply", "bind", "describe_batch", "dropped", "panes", "register"]
+__all__ = ["apply", "bind", "describe_batch", "register"]

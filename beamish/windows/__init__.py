@@ -1,11 +1,28 @@
 """Window options: the assignment of rows to windows."""
 
-from beamish.windows.calendar import CalendarWindows
-from beamish.windows.counting import CountSessions, CountWindows
-from beamish.windows.option import WindowOption
-from beamish.windows.time_windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
-from beamish.windows.windowings import Windowings
-from beamish.windows.within import Within
+from typing import TYPE_CHECKING
+
+from beamish.exports import exported
+
+if TYPE_CHECKING:
+    from beamish.windows.calendar import CalendarWindows
+    from beamish.windows.counting import CountSessions, CountWindows
+    from beamish.windows.option import WindowOption
+    from beamish.windows.time_windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
+    from beamish.windows.windowings import Windowings
+    from beamish.windows.within import Within
+else:
+    __getattr__ = exported(
+        __name__,
+        {
+            "beamish.windows.calendar": "CalendarWindows",
+            "beamish.windows.counting": "CountSessions CountWindows",
+            "beamish.windows.option": "WindowOption",
+            "beamish.windows.time_windows": "FixedWindows GlobalWindow Sessions SlidingWindows",
+            "beamish.windows.windowings": "Windowings",
+            "beamish.windows.within": "Within",
+        },
+    )
 
 __all__ = [
     "CalendarWindows",

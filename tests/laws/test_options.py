@@ -17,6 +17,7 @@ import tests.own.windows
 from beamish import accumulations, triggers
 from tests.kinds.changes.strategy import changes
 from tests.kinds.suppress.strategy import suppressed
+from tests.public_names import public_names
 from tests.strategies.pipelines import pipelines, rows_once
 
 
@@ -28,9 +29,9 @@ def test_a_pipeline_survives_pickle_and_repr(data):
         **vars(tests.own.windows),
         **vars(tests.own.triggers),
         **vars(tests.own.accumulations),
-        **vars(bm),
-        **vars(triggers),
-        **vars(accumulations),
+        **public_names(bm),
+        **public_names(triggers),
+        **public_names(accumulations),
         "tests": tests,
         "_operator": _operator,
     }
@@ -52,4 +53,4 @@ def test_pipelines_with_equal_reprs_are_equal(data):
 def test_a_duration_does_not_depend_on_its_spelling(amount, unit):
     us = amount * {"microseconds": 1, "milliseconds": 1_000, "seconds": 1_000_000}[unit] + 1
     said = bm.Sessions(timedelta(microseconds=us))
-    assert said == bm.Sessions(f"{us} microseconds") == eval(repr(said), vars(bm))
+    assert said == bm.Sessions(f"{us} microseconds") == eval(repr(said), public_names(bm))

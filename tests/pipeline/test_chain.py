@@ -12,6 +12,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.declared_options import evolve
 from tests.own.windows import OwnGap
+from tests.public_names import public_names
 
 TOTALS = (
     bm.Pipeline()
@@ -37,7 +38,7 @@ def test_a_chain_is_a_value():
     chain = TOTALS.then(BY_TOTAL).then(bm.Pipeline().accumulate(most=Max("users")))
     assert len(chain.flow.flows) == 3
     assert pickle.loads(pickle.dumps(chain)) == chain
-    names = {**vars(bm), **vars(bm.accumulations), **vars(bm.triggers)}
+    names = public_names(bm, bm.accumulations, bm.triggers)
     assert eval(repr(chain), names) == chain
 
 

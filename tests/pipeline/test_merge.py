@@ -9,6 +9,7 @@ import beamish as bm
 from beamish.accumulations import CoGroup, Collect, Count, Fold, InnerJoin, LeftOuterJoin, Min, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, Always, Repeatedly
+from tests.public_names import public_names
 
 ORDERS = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).key_by("user")
 CLICKS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("uid")
@@ -187,7 +188,7 @@ def test_an_invalid_merge_is_rejected_with_the_rule_and_the_fix(call, error, fra
 def test_a_merge_is_a_value(pipeline):
     from beamish import accumulations, triggers
 
-    names = {**vars(bm), **vars(triggers), **vars(accumulations)}
+    names = public_names(bm, triggers, accumulations)
     assert eval(repr(pipeline), names) == pipeline == pickle.loads(pickle.dumps(pipeline))
     assert hash(eval(repr(pipeline), names)) == hash(pipeline)
     assert len(pipeline.flow.inputs) == 2

@@ -29,6 +29,7 @@ from beamish.accumulations import (
 )
 from beamish.durations import Duration
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
+from tests.public_names import public_names
 
 WATERMARK = bm.BoundedOutOfOrderness("30 seconds")
 
@@ -205,10 +206,10 @@ def test_a_query_is_a_value():
     assert query == sql(text, with_dropped=True) != sql(text)
     assert hash(query) == hash(sql(text, with_dropped=True))
     assert pickle.loads(pickle.dumps(query)) == query
-    assert eval(repr(query), vars(bm)) == query
+    assert eval(repr(query), public_names(bm)) == query
     drops = sql(text, on_error="drop")
     assert drops not in (query, sql(text))
-    assert pickle.loads(pickle.dumps(drops)) == drops == eval(repr(drops), vars(bm))
+    assert pickle.loads(pickle.dumps(drops)) == drops == eval(repr(drops), public_names(bm))
 
 
 def test_words_of_the_grammar_may_name_columns_where_an_operand_stands():

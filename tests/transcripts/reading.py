@@ -16,6 +16,7 @@ import beamish as bm
 from beamish import accumulations, triggers
 from beamish.instants import instant
 from beamish.testing import TestStream
+from tests.public_names import public_names
 
 HERE = Path(__file__).parent
 WHOLE = ("merge(", "as_of_join(", "Pipeline()")
@@ -42,7 +43,7 @@ class Transcript:
 
     def build(self) -> bm.Pipeline:
         """The pipeline."""
-        names: dict[str, Any] = {**vars(bm), **vars(triggers), **vars(accumulations), "bm": bm}
+        names: dict[str, Any] = {**public_names(bm, triggers, accumulations), "bm": bm}
         beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
         return eval(f"({'' if self.pipeline.startswith(WHOLE) else beginning}\n{self.pipeline})", names)
 

@@ -19,13 +19,11 @@ from beamish.errors import StateError
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.refine import Refinement
-from beamish.kinds.window.at_rest import answer_of
 from beamish.kinds.window.compatibility import REMOVED, all_refused, compared, in_words
 from beamish.kinds.window.firing import extract, repeats
 from beamish.kinds.window.merging import combine_states
 from beamish.kinds.window.packing import joined, pack_rows, rows_taken
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_plan import ReadPlan
 from beamish.kinds.window.row_errors import wanted_and_unusable
 from beamish.kinds.window.segments import LAYOUT, lies
 from beamish.kinds.window.shard import WindowShard
@@ -156,6 +154,9 @@ class WindowOperator(Operator):
     # The stored state, for inspection (at_rest.py)
 
     def answer(self, asked: Asked) -> Answer:
+        from beamish.kinds.window.at_rest import answer_of
+        from beamish.kinds.window.read_plan import ReadPlan
+
         return answer_of(ReadPlan(self.plan), asked)
 
     def compared(self, store: Store) -> Iterator[Compared]:

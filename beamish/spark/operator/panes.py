@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.kernels.buffers import to_bytes
-from beamish.spark.rows.columns import column
 from beamish.spark.runtime.workers import spare_memory
 
 _MOST_ROWS = 100_000
@@ -114,6 +113,8 @@ def _leaves(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def _of_rows(type_: pa.DataType, names: Iterator[str]) -> Column:
+    from beamish.spark.rows.columns import column
+
     if pa.types.is_struct(type_):
         there = column(next(names))
         return F.when(there, F.struct(*(_of_rows(field.type, names).alias(field.name) for field in type_)))

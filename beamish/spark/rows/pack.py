@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -32,10 +32,11 @@ from pyspark.sql import types as t
 from beamish.contract.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.column_names import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.spark.rows.columns import nested
 from beamish.spark.rows.schemas import spark_schema
-from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.runtime.workers import AcknowledgedFunction, spare_memory
+
+if TYPE_CHECKING:
+    from beamish.spark.rows.watermark_column import SourceRows
 
 _MASK = 0xFFFFFFFF
 FIRST_SHARD = 0
@@ -148,6 +149,8 @@ def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bo
     """
     types = operator.takes[number].schema
     assert types is not None  # noqa: S101 - it is bound
+    from beamish.spark.rows.columns import nested
+
     fields = [types.field(name) for name in operator.reads(number)]
     selected = [(nested(field), f"c{i}", field.type) for i, field in enumerate(fields)]
     selected.append((rows.event_time_us, EVENT_TIME, pa.int64()))

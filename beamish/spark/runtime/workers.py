@@ -31,7 +31,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -148,6 +147,8 @@ def check_workers(spark: SparkSession) -> None:
 
 def _are_this_python(spark: SparkSession) -> bool:
     """Whether the workers start here, with this interpreter, and this version of beamish is installed in it."""
+    from importlib.metadata import distributions
+
     python, here = shutil.which(spark.sparkContext.pythonExec), sys.modules["beamish"].__version__
     return (
         re.match(r"local(\[|$)", spark.sparkContext.master or "") is not None

@@ -9,6 +9,7 @@ import pytest
 
 import beamish as bm
 from beamish.testing import TestStream
+from tests.public_names import public_names
 
 NOW = bm.BoundedOutOfOrderness(0)
 RATES = bm.Pipeline().event_time("ts", NOW).key_by("cur").versions(100, deleted="gone", sequence_by="seq")
@@ -46,7 +47,7 @@ def join(**options):
 )
 def test_a_pipeline_is_a_value_that_prints_as_it_is_written(pipeline):
     names = {
-        **vars(bm),
+        **public_names(bm),
         "bm": bm,
         "LEFT_INPUT": bm.LEFT_INPUT,
     }

@@ -20,6 +20,7 @@ from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.kinds.hold_back.operator import HoldBackOperator
 from tests.kinds.hold_back.stage import HoldBack, held_back
+from tests.public_names import public_names
 from tests.upgrades.carried import carried
 
 SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
@@ -109,7 +110,7 @@ def test_it_refuses_invalid_inputs_when_it_is_composed():
 
 
 def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():
-    names = {**vars(bm), **vars(bm.accumulations), **vars(flow), "HoldBack": HoldBack, "WindowStage": WindowStage}
+    names = {**public_names(bm, bm.accumulations), **vars(flow), "HoldBack": HoldBack, "WindowStage": WindowStage}
     for pipeline in PIPELINES.values():
         assert (
             eval(repr(pipeline), {**names, "WindowOptions": WindowOptions, "Default": bm.triggers.Default}) == pipeline

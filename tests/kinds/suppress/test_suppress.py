@@ -11,6 +11,7 @@ from beamish.accumulations import Count, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.own.windows import Absorbed
+from tests.public_names import public_names
 from tests.twin.run import run
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
@@ -71,7 +72,7 @@ def test_explain_of_suppress():
 
 
 def test_a_repr_evaluates_to_the_pipeline_and_a_suppress_is_a_value_for_then():
-    names = {**vars(bm), **vars(bm.accumulations), **vars(bm.triggers)}
+    names = public_names(bm, bm.accumulations, bm.triggers)
     buffer = bm.Buffer(max_bytes=5, when_full=bm.SPILL)
     for pipeline in (TOTALS.suppress(EVENT, buffer=buffer, name="a"), CHANGES.with_dropped().suppress(EVENT)):
         assert eval(repr(pipeline), names) == pipeline

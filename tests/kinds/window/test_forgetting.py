@@ -9,6 +9,7 @@ from beamish.contract.stored import DictStore
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Never, Repeatedly
+from tests.public_names import public_names
 
 EVER = (
     bm.Pipeline()
@@ -87,7 +88,7 @@ def test_forget_after_allows_waiting_for_the_end_on_a_stream():
 def test_repr_of_forget_after():
     pipeline = EVER.forget_after("30 days")
     assert ".forget_after('30 days')" in repr(pipeline)
-    assert eval(repr(pipeline), {**vars(bm), **vars(bm.triggers), **vars(bm.accumulations)}) == pipeline
+    assert eval(repr(pipeline), public_names(bm, bm.triggers, bm.accumulations)) == pipeline
     assert "30 days past its latest row: rows in no pane yet are emitted" in " ".join(pipeline.explain().split())
 
 

@@ -10,6 +10,7 @@ from beamish.accumulations import Collect, Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.declared_options import said
+from tests.public_names import public_names
 
 
 def of_windowing(panes, name):
@@ -113,5 +114,5 @@ def test_explain_names_each():
 
 def test_windowings_survive_repr():
     several = said(visits()).window
-    assert eval(repr(several), vars(bm)) == several
-    assert hash(several) == hash(eval(repr(several), vars(bm)))
+    assert eval(repr(several), public_names(bm)) == several
+    assert hash(several) == hash(eval(repr(several), public_names(bm)))
