@@ -7,7 +7,12 @@ from the beginning, and its changes would look old. So a table belongs to the qu
 report that id; there only batch numbers are compared.
 
 A number alone does not identify a batch: a checkpoint restored to an earlier batch plans the same number again, with other rows.
-So the mark has a digest of the batch's entry in the offset log, which is the same for a replayed batch.
+So the mark has a digest of the batch's entry in the offset log, which is the same for a replayed batch, and one of its changed
+identities, which differs if the sources have changed under the same offsets.
+
+A mark alone does not identify a table: it may have been emptied, restored or written by others. So the mark has the number of
+rows, and the sum of their sequences, which each batch keeps up to date by what it changes. In each batch they must not be those of a
+table with rows if it has none; in the first batch of a process, and after another writer's mark, the table is counted.
 """
 
 from __future__ import annotations
@@ -18,61 +23,138 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from beamish.errors import ColumnError, OptionError, SinkError
-from beamish.kernels.upserts import DELETED, Mark, Marked
+from beamish.kernels.upserts import DELETED, REBUILT, Contents, Mark, Marked
 from beamish.sinks.databases import database_of
-from beamish.sinks.databases.batch import Batch, TableName, quoted
-from beamish.sinks.databases.database import Database, literal, rows_of, written
+from beamish.sinks.databases.batch import MARKS, Batch, TableName, quoted
+from beamish.sinks.databases.database import Database, Found, literal, rows_of, written
 from beamish.sinks.options import is_driver, read_fields, read_flag, read_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-MARKS = "_beamish_sinks"
 _ENTRY = "batch_entry"
-_COLUMNS = f"table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL, batch_id BIGINT NOT NULL, {_ENTRY} VARCHAR(64)"
+_ADDED = {_ENTRY: "VARCHAR(64)", "batch_rows": "VARCHAR(64)", "table_rows": "BIGINT", "table_sequences": "BIGINT"}
+"""The columns that earlier versions lacked."""
+_COLUMNS = ", ".join(
+    (
+        "table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL, batch_id BIGINT NOT NULL",
+        *(f"{name} {type_}" for name, type_ in _ADDED.items()),
+    )
+)
+
+_left: dict[tuple[str, TableName], Mark] = {}
+"""The last mark that this process wrote per database and table."""
 
 
-def make_marks(cursor: Any, database: Database, table: TableName, *, create: bool) -> None:
+def make_marks(cursor: Any, database: Database, table: TableName, *, create: bool) -> Sequence[str]:
     """Create the table of marks, or add columns that an earlier version lacked.
+
+    Returns:
+        the statements that did so.
 
     Raises:
         SinkError: it is missing, or lacks a column, and ``create`` is False.
     """
     marks = table.beside(MARKS)
+    if database.columns(cursor, marks).keys() >= _ADDED.keys():
+        return ()
+    database.lock(cursor, marks)
     columns = database.columns(cursor, marks)
-    if _ENTRY in columns:
-        return
-    wanted = (
-        f"ALTER TABLE {marks.sql} ADD COLUMN {_ENTRY} VARCHAR(64)"
-        if columns
-        else f"CREATE TABLE {marks.sql} ({_COLUMNS})"
-    )
-    if not columns and table.schema is not None:
-        database.check_schema(cursor, table.schema)
-    if not create:
+    wanted = [
+        f"ALTER TABLE {marks.sql} ADD COLUMN {name} {type_}" for name, type_ in _ADDED.items() if name not in columns
+    ]
+    if not columns:
+        wanted = [f"CREATE TABLE {marks.sql} ({_COLUMNS})"]
+        if table.schema is not None:
+            database.check_schema(cursor, table.schema)
+    if wanted and not create:
         raise SinkError(
-            f"table {table}: with create=False {marks}, which records the owner of a table, must exist too: {wanted}"
+            f"table {table}: with create=False {marks}, which records the owner of a table, must exist too: {'; '.join(wanted)}"
         )
-    cursor.execute(wanted)
+    for statement in wanted:
+        cursor.execute(statement)
+    return wanted
 
 
-def marked(cursor: Any, table: TableName, *, exists: bool) -> Marked:
-    """A table and its mark."""
+def adopt_mark(cursor: Any, database: Database, given: TableName, table: TableName) -> None:
+    """Move a mark of an earlier version, which was in the first schema of the search path, beside its table.
+
+    Args:
+        cursor: a cursor.
+        database: the database.
+        given: the table's name as declared.
+        table: the table as the database has it.
+    """
+    marks, other = table.beside(MARKS), database.resolve(cursor, given.beside(MARKS))
+    columns = {} if given.schema is not None or other == marks else database.columns(cursor, other)
+    mine = f"WHERE {database.same_name('table_name', table.name)}"
+    if not columns or rows_of(cursor, f"SELECT 1 FROM {marks.sql} {mine}"):
+        return
+    mine += " AND batch_rows IS NULL" if "batch_rows" in columns else ""
+    kept = ", ".join(name for name in ("table_name", "query_id", "batch_id", _ENTRY) if name in columns)
+    cursor.execute(f"INSERT INTO {marks.sql} ({kept}) SELECT {kept} FROM {other.sql} {mine}")
+    cursor.execute(f"DELETE FROM {other.sql} {mine}")
+
+
+def marked(cursor: Any, database: Database, table: TableName, added: Sequence[str], *, exists: bool) -> Marked:
+    """A table and its mark.
+
+    Args:
+        cursor: a cursor.
+        database: the database.
+        table: the table as the database has it.
+        added: the statements of this transaction that made the mark's columns.
+        exists: whether the table exists.
+
+    Raises:
+        SinkError: it has several.
+    """
     marks = table.beside(MARKS)
-    mine = f"FROM {marks.sql} WHERE table_name = {literal(table.name)}"
-    found = rows_of(cursor, f"SELECT query_id, batch_id, coalesce({_ENTRY}, '') {mine}")
-    last = Mark(*found[0]) if found else None
+    same = database.same_name("table_name", table.name)
+    found = rows_of(cursor, f"SELECT table_name, query_id, batch_id, {', '.join(_ADDED)} FROM {marks.sql} WHERE {same}")
+    mine = f"WHERE table_name IN ({', '.join(literal(row[0]) for row in found) or literal(table.name)})"
+    drop = f"DROP TABLE IF EXISTS {table.sql}; DELETE FROM {marks.sql} {mine}"
+    if len(found) > 1:
+        named = ", ".join(f"{name} of the query {query}" for name, query, *_ in found)
+        raise SinkError(
+            f"table {table}: {marks} has several marks for it ({named}), which are names of one table: two queries wrote it, and changes "
+            f"of two queries cannot be ordered. Give each query a table of its own; to fill one again from the source, stop both, run {drop}; then start from "
+            "empty checkpoints"
+        )
+    last = read_mark(*found[0][1:]) if found else None
     has_rows = exists and bool(rows_of(cursor, f"SELECT 1 FROM {table.sql} LIMIT 1"))
-    return Marked(str(table), last, exists, has_rows, f"DROP TABLE IF EXISTS {table.sql}; DELETE {mine}")
+    first = bool(found) and exists and found[0][3] is None
+    return Marked(
+        str(table),
+        last,
+        exists,
+        has_rows,
+        drop,
+        accept=f"UPDATE {marks.sql} SET table_rows = NULL {mine}",
+        accept_keys="; ".join([*added, f"UPDATE {marks.sql} SET {_ENTRY} = '' {mine}"]) if first else "",
+    )
 
 
-def write_mark(cursor: Any, table: TableName, mark: Mark) -> None:
+def read_mark(  # noqa: PLR0917 - the columns of a mark
+    query: str, batch: int, entry: str | None, rows: str | None, table_rows: int | None, sequences: int | None
+) -> Mark:
+    """A mark from its columns; those that an earlier version did not write are null."""
+    contents = None if table_rows is None or sequences is None else Contents(table_rows, sequences)
+    is_entry = entry is not None and entry.startswith("offsets ")  # an earlier version stored a digest of rows there
+    return Mark(query, batch, entry if is_entry and entry else "", rows or "", contents=contents)
+
+
+def write_mark(cursor: Any, database: Database, table: TableName, mark: Mark, contents: Contents) -> Mark:
     """Replace the mark of a table."""
     marks, name = table.beside(MARKS).sql, literal(table.name)
-    cursor.execute(f"DELETE FROM {marks} WHERE table_name = {name}")
-    values = f"{name}, {literal(mark.query)}, {mark.batch}, {literal(mark.entry)}"
-    cursor.execute(f"INSERT INTO {marks} (table_name, query_id, batch_id, {_ENTRY}) VALUES ({values})")
+    cursor.execute(f"DELETE FROM {marks} WHERE {database.same_name('table_name', table.name)}")
+    values = f"{name}, {literal(mark.query)}, {mark.batch}, {literal(mark.entry)}, {literal(mark.rows)}"
+    cursor.execute(
+        f"INSERT INTO {marks} (table_name, query_id, batch_id, {', '.join(_ADDED)}) VALUES"
+        f" ({values}, {contents.rows}, {contents.sequences})"
+    )
+    return attrs.evolve(mark, previous=None, contents=contents)
 
 
 def sql(
@@ -126,6 +208,21 @@ def sql(
 
 
 @attrs.frozen
+class Change:
+    """Rows of a batch that the table had before it, and has after it."""
+
+    before: Found
+    after: Found
+
+    def added_to(self, contents: Contents) -> Contents:
+        """The contents of the table after the batch."""
+        return Contents(
+            contents.rows + self.after.rows - self.before.rows,
+            contents.sequences + self.after.sequences - self.before.sequences,
+        )
+
+
+@attrs.frozen
 class SqlSink:
     """The function of ``bm.sinks.sql``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
@@ -154,12 +251,11 @@ class SqlSink:
             PipelineError: they do not determine the current rows.
             SinkError: the table does not match, belongs to another query, or cannot be reached; nothing of the batch was written.
         """
-        from beamish.spark.merging import batch_entry, query_id
+        from beamish.spark.merging import mark_of
 
         # One action per batch: a second one would run the query's plan again.
         batch = self._net(batch_df)
-        entry = batch_entry(batch_df, batch_id) or batch.digest()
-        self.write(batch, Mark(query_id(batch_df), batch_id, entry))
+        self.write(batch, mark_of(batch_df, batch_id))
 
     def rebuild(self, panes: DataFrame, *, checkpoint: str) -> None:
         """Rebuild the table, in one transaction, from all panes that a stopped query has emitted; the query then continues from its checkpoint.
@@ -177,13 +273,18 @@ class SqlSink:
         from beamish.spark.checkpoint.stored_query import last_entry
 
         batch = self._net(panes)
-        mark = Mark(*last_entry(panes.sparkSession, checkpoint))
+        mark = Mark(*last_entry(panes.sparkSession, checkpoint), REBUILT)
         with self.database.transaction() as cursor:
-            declared = self._begin(cursor)
+            table, declared, _ = self._begin(cursor)
             if declared:
-                cursor.execute(f"DELETE FROM {self.table.sql}")
-            self._merge(cursor, batch, declared)
-            write_mark(cursor, self.table, mark)
+                cursor.execute(f"DELETE FROM {table.sql}")
+                if rows_of(cursor, f"SELECT 1 FROM {table.sql} LIMIT 1"):
+                    raise SinkError(
+                        f"table {table}: a trigger or a rule of the table keeps rows that the sink deletes; drop it"
+                    )
+            self._merge(cursor, table, batch, declared)
+            mark = write_mark(cursor, self.database, table, mark, self.database.contents(cursor, table))
+        _left[self.database.uri, table] = mark
 
     def _net(self, panes: DataFrame) -> Batch:
         from beamish.spark.merging import images
@@ -202,30 +303,58 @@ class SqlSink:
         Raises:
             ColumnError, SinkError: as for a call.
         """
+        mark = attrs.evolve(mark, rows=batch.digest())
         with self.database.transaction() as cursor:
-            declared = self._begin(cursor)
-            before = marked(cursor, self.table, exists=bool(declared))
+            table, declared, added = self._begin(cursor)
+            before = marked(cursor, self.database, table, added, exists=bool(declared))
+            key, had = (self.database.uri, table), None if before.last is None else before.last.contents
+            if declared and had is not None and _left.get(key) != before.last:
+                before = attrs.evolve(before, contents=self.database.contents(cursor, table))
             before.check_takes(mark)
-            self._merge(cursor, batch, declared)
+            if before.accept_keys:
+                self.database.check_upgraded(cursor, batch, table, before.accept_keys)
+            found = self._merge(cursor, table, batch, declared, replay=before.is_replay(mark))
+            if not declared or (before.last is None):
+                had = Contents(0, 0)
             known = mark.query or (before.last.query if before.last and declared else "")
-            write_mark(cursor, self.table, attrs.evolve(mark, query=known))
+            contents = self.database.contents(cursor, table) if had is None else found.added_to(had)
+            mark = write_mark(cursor, self.database, table, attrs.evolve(mark, query=known), contents)
+        _left[key] = mark
 
-    def _begin(self, cursor: Any) -> Mapping[str, str]:
-        """The columns of the table, locked against other writers; empty: no such table."""
-        self.database.lock(cursor, self.table)
-        make_marks(cursor, self.database, self.table, create=self.create)
-        return self.database.columns(cursor, self.table)
+    def _begin(self, cursor: Any) -> tuple[TableName, Mapping[str, str], Sequence[str]]:
+        """The table as the database has it, locked against other writers, its columns (empty: no such table), and the statements that made marks."""
+        table = self.database.resolve(cursor, self.table)
+        self.database.lock(cursor, table)
+        self.database.check_kind(cursor, table)
+        added = make_marks(cursor, self.database, table, create=self.create)
+        adopt_mark(cursor, self.database, self.table, table)
+        return table, self.database.columns(cursor, table), added
 
-    def _merge(self, cursor: Any, batch: Batch, declared: Mapping[str, str]) -> None:
+    def _merge(
+        self, cursor: Any, table: TableName, batch: Batch, declared: Mapping[str, str], *, replay: bool = False
+    ) -> Change:
+        """Merge a batch; what it changed (SinkError: the table does not fit, or did not store a row)."""
         types = self._types(batch)
-        declared = declared or self._made(cursor, batch, types)
-        self._check_fits(types, declared)
-        self.database.check_identity(cursor, batch, self.table)
-        self.database.check_values(batch, self.table, declared)
-        if batch.rows.num_rows:
-            self.database.load(cursor, batch)
-            for statement in self.database.merge(batch, self.table, declared, keep_deleted=self.keep_deleted):
-                cursor.execute(statement)
+        declared = declared or self._made(cursor, table, batch, types)
+        self._check_fits(table, types, declared)
+        self.database.check_identity(cursor, batch, table)
+        self.database.check_values(batch, table, declared)
+        if not batch.rows.num_rows:
+            return Change(Found(), Found())
+        self.database.load(cursor, batch)
+        before = self.database.found(cursor, batch, table, declared, keep_deleted=self.keep_deleted)
+        for statement in self.database.merge(batch, table, declared, keep_deleted=self.keep_deleted, replay=replay):
+            cursor.execute(statement)
+        self.database.settle(cursor)
+        after = self.database.found(cursor, batch, table, declared, keep_deleted=self.keep_deleted)
+        missing = (batch.rows.num_rows if self.keep_deleted else batch.live) - after.stored
+        if missing or after.undeleted:
+            raise SinkError(
+                f"table {table}: of a batch of {batch.rows.num_rows} changes {max(missing, 0)} rows were not stored and {after.undeleted} not deleted, though the "
+                "database reported no error: a trigger, a rule, a policy or a conflict clause (ON CONFLICT IGNORE) of the table passes over them, or it has several rows "
+                "of one identity. Remove it, or choose another table"
+            )
+        return Change(before, after)
 
     def _types(self, batch: Batch) -> Mapping[str, str]:
         """The types of the columns that are written (ColumnError: a column has an unsupported type)."""
@@ -240,31 +369,31 @@ class SqlSink:
             types[name] = found
         return types
 
-    def _made(self, cursor: Any, batch: Batch, types: Mapping[str, str]) -> Mapping[str, str]:
-        statements = list(self.database.create(batch, self.table, types))
+    def _made(self, cursor: Any, table: TableName, batch: Batch, types: Mapping[str, str]) -> Mapping[str, str]:
+        statements = list(self.database.create(batch, table, types))
         if not self.create:
             raise SinkError(
-                f"table {self.table}: it does not exist, and create is False; create it: {'; '.join(statements)}"
+                f"table {table}: it does not exist, and create is False; create it: {'; '.join(statements)}"
             )
         for statement in statements:
             cursor.execute(statement)
-        return self.database.columns(cursor, self.table)
+        return self.database.columns(cursor, table)
 
-    def _check_fits(self, types: Mapping[str, str], declared: Mapping[str, str]) -> None:
+    def _check_fits(self, table: TableName, types: Mapping[str, str], declared: Mapping[str, str]) -> None:
         for name, type_ in types.items():
             if name not in declared:
                 hint = "; the sink was made without keep_deleted before" if name == DELETED else ""
                 raise SinkError(
-                    f"table {self.table}: it has no column {name!r} (it has {', '.join(declared)}){hint}; add it: ALTER TABLE "
-                    f"{self.table.sql} ADD COLUMN {quoted(name)} {type_}, which is null in rows that do not change again unless "
+                    f"table {table}: it has no column {name!r} (it has {', '.join(declared)}){hint}; add it: ALTER TABLE "
+                    f"{table.sql} ADD COLUMN {quoted(name)} {type_}, which is null in rows that do not change again unless "
                     "sink.rebuild(panes, checkpoint=...) fills the table from all panes; or choose another table"
                 )
             if not self.database.fits(type_, declared[name]):
                 raise SinkError(
-                    f"table {self.table}: column {name!r} is {declared[name]}, the panes need {type_}; change its type, or choose "
+                    f"table {table}: column {name!r} is {declared[name]}, the panes need {type_}; change its type, or choose "
                     "another table"
                 )
         if DELETED in declared and not self.keep_deleted:
             raise SinkError(
-                f"table {self.table}: it has a column {DELETED!r}, so it has deleted rows, which this sink would treat as live; use keep_deleted=True, or choose another table"
+                f"table {table}: it has a column {DELETED!r}, so it has deleted rows, which this sink would treat as live; use keep_deleted=True, or choose another table"
             )

@@ -18,10 +18,11 @@ from beamish.addresses import printable, printable_text, without_secrets
 from beamish.contract.relation import SlotSemantics
 from beamish.errors import PipelineError, SinkError
 from beamish.kernels.column_names import quoted
-from beamish.kernels.upserts import DELETED, SEQUENCE, Mark, Marked, MergeInto
+from beamish.kernels.upserts import DELETED, REBUILT, SEQUENCE, Mark, Marked, MergeInto
 from beamish.spark.changelog.formats import JSON, check_merging
 from beamish.spark.changelog.pane_table import PaneTable
-from beamish.spark.checkpoint.stored_query import entry_digest, last_entry
+from beamish.spark.checkpoint.hadoop_path import HadoopPath
+from beamish.spark.checkpoint.stored_query import digest_of, last_before_migration, last_entry
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.schemas import arrow_type, ddl
 from beamish.spark.runtime.session import connector_errors
@@ -91,24 +92,24 @@ def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:
     return Images(flat, identity, frozenset(nested))
 
 
-def query_id(df: DataFrame) -> str:
-    """The id of the query of a batch, as in its checkpoint; empty: Spark does not report it."""
-    return _local(df, "sql.streaming.queryId")
+def mark_of(df: DataFrame, batch_id: int) -> Mark:
+    """What identifies the batch of a query; under Spark Connect, or outside of a query, only its number.
 
-
-def batch_entry(df: DataFrame, batch_id: int) -> str:
-    """A digest of the batch's entry in the offset log; empty: Spark Connect, or not a batch of a query.
-
-    A replayed batch has the same entry. One planned again, from a checkpoint restored to an earlier batch, has another.
+    A replayed batch has the same entry in the offset log. One planned again, from a checkpoint restored to an earlier batch, has another.
     """
-    query = query_id(df)
+    query = _local(df, "sql.streaming.queryId")
     if not query or _local(df, "streaming.sql.batchId") != str(batch_id):
-        return ""
+        return Mark(query, batch_id)
     # The session of a batch is a clone, whose ``streams`` lacks the query.
     spark: Any = df.sparkSession
     uuid = spark._jvm.java.util.UUID.fromString(query)  # noqa: SLF001
     running = spark._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
-    return "" if running is None else entry_digest(df.sparkSession, running.resolvedCheckpointRoot(), batch_id)
+    if running is None:
+        return Mark(query, batch_id)
+    offsets = HadoopPath.of(spark, running.resolvedCheckpointRoot()) / "offsets"
+    entry = digest_of((offsets / str(batch_id)).read_text())
+    before = offsets / str(batch_id - 1)
+    return Mark(query, batch_id, entry, previous=last_before_migration(before.read_text()) if before.exists() else None)
 
 
 def _local(df: DataFrame, name: str) -> str:
@@ -121,10 +122,152 @@ def _local(df: DataFrame, name: str) -> str:
 _OWNER = "beamish.query"
 """The table property with the table's owner."""
 _MARK = "beamish"
-_WRITES_MARKS = ("spark.databricks.delta.commitInfo.userMetadata", f"spark.sql.iceberg.snapshot-property.{_MARK}")
+_ACCEPTED = "beamish.accepted"
+"""The table property with the version or snapshot after which the user accepts the table, though rows were removed."""
+_BATCH = "beamish.batch"
+"""The table property with the last batch that changed nothing."""
+_DELTA, _ICEBERG = (
+    "spark.databricks.delta.commitInfo.userMetadata",
+    f"spark.sql.iceberg.snapshot-property.{_MARK}",
+)
 """Session settings whose value Delta and Iceberg store with each commit, so that the mark needs no commit of its own."""
 _HISTORY = 100
 """How many recent commits are searched for a mark."""
+
+
+def written(mark: Mark) -> str:
+    """A mark as it is stored with a commit."""
+    return json.dumps({_MARK: {name: getattr(mark, name) for name in _STORED}})
+
+
+_STORED = ("query", "batch", "entry", "rows")
+
+
+def read_mark(stored: str | None) -> Mark | None:
+    """The mark that is stored with a commit; None: there is no mark."""
+    try:
+        found = json.loads(stored or "null")
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get(_MARK), dict):
+        return None
+    return Mark(**{name: value for name, value in found[_MARK].items() if name in _STORED})
+
+
+@attrs.frozen
+class Commit:
+    """A commit that led to the current rows of a table.
+
+    Attributes:
+        place: its version, or its snapshot's id.
+        mark: the batch that it is of; None: another writer's.
+        what: how it removed rows, such as "DELETE"; empty: it did not.
+    """
+
+    place: str
+    mark: Mark | None
+    what: str = ""
+
+
+@attrs.frozen
+class History:
+    """The commits that led to the current rows of a table, without those that were undone.
+
+    Attributes:
+        commits: from the newest on.
+        has_marks: whether any commit, also one that was undone, has a mark.
+    """
+
+    commits: Sequence[Commit]
+    has_marks: bool
+
+    def since_mark(self) -> History:
+        """From the newest mark on."""
+        marked = next((place for place, one in enumerate(self.commits) if one.mark), len(self.commits) - 1)
+        return attrs.evolve(self, commits=self.commits[: marked + 1])
+
+    @property
+    def last(self) -> Mark | None:
+        """The newest mark, after ``since_mark``."""
+        return self.commits[-1].mark if self.commits else None
+
+    def lost(self, accepted: str | None) -> Commit | None:
+        """The newest commit of another writer that removed rows, after one that the user accepted."""
+        for one in self.commits:
+            if one.place == accepted:
+                return None
+            if one.what and one.mark is None:
+                return one
+        return None
+
+    def is_last(self, mark: Mark) -> bool:
+        """Whether the newest commit has a mark."""
+        found = self.commits[0].mark if self.commits else None
+        return found is not None and written(found) == written(mark)
+
+
+def delta_history(spark: SparkSession, table: str, limit: int = _HISTORY) -> History:
+    """The history of a Delta table: RESTORE continues that of an earlier version."""
+    found = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {limit}").select(
+        "version",
+        "timestamp",
+        "operation",
+        "operationParameters",
+        "operationMetrics",
+        "userMetadata",
+        F.col("operationParameters")["timestamp"].try_cast("timestamp").alias("restored"),
+    )
+    rows = sorted(found.collect(), key=lambda row: row["version"], reverse=True)
+    commits, until = [], None
+    for row in rows:
+        if until is not None and row["version"] > until:
+            continue
+        if row["operation"] == "RESTORE":
+            until = _restored(row, rows)
+            continue
+        commits.append(Commit(str(row["version"]), read_mark(row["userMetadata"]), _removing(row)))
+        if "REPLACE TABLE" in row["operation"]:
+            break
+    return History(commits, has_marks=any(read_mark(row["userMetadata"]) for row in rows))
+
+
+def _restored(row: Any, rows: Sequence[Any]) -> int:
+    """The version that a RESTORE continues."""
+    version = row["operationParameters"].get("version")
+    if version is not None:
+        return int(version)
+    at = row["restored"]
+    return max((one["version"] for one in rows if at and one["timestamp"] <= at), default=-1)
+
+
+def _removing(row: Any) -> str:
+    operation, metrics = row["operation"], row["operationMetrics"] or {}
+    removed = {
+        "DELETE": metrics.get("numDeletedRows") != "0",
+        "TRUNCATE": True,
+        "WRITE": row["operationParameters"].get("mode") == "Overwrite",
+        "MERGE": metrics.get("numTargetRowsDeleted", "0") != "0",
+    }
+    return operation if removed.get(operation, "REPLACE TABLE" in operation) else ""
+
+
+def iceberg_history(spark: SparkSession, table: str) -> History:
+    """The history of an Iceberg table: the ancestors of the current snapshot."""
+    snapshots = spark.table(f"{table}.snapshots")
+    current = spark.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id").distinct()
+    rows = snapshots.join(current, "snapshot_id").orderBy(F.desc("committed_at")).limit(_HISTORY).collect()
+    commits = []
+    for row in rows:
+        summary = row["summary"]
+        names = ("deleted-records", "added-position-deletes", "added-equality-deletes")
+        removed = sum(int(summary.get(name, 0)) for name in names) > int(summary.get("added-records", 0))
+        replaced = summary.get("replace-partitions") == "true"
+        removes = row["operation"] != "replace" and (removed or replaced)
+        commits.append(
+            Commit(str(row["snapshot_id"]), read_mark(summary.get(_MARK)), row["operation"] if removes else "")
+        )
+    marks = any(one.mark for one in commits) or not snapshots.where(F.col("summary")[_MARK].isNotNull()).isEmpty()
+    return History(commits, has_marks=marks)
 
 
 class Merged(Protocol):
@@ -145,20 +288,40 @@ class Merged(Protocol):
 def merge_batch(sink: Merged, batch_df: DataFrame, batch_id: int) -> None:
     """Merge a batch into the table (see ``bm.sinks.merge``)."""
     taken = _taken(sink, batch_df)
-    mark = Mark(query_id(batch_df), batch_id, batch_entry(batch_df, batch_id))
     target = _Target.read(batch_df.sparkSession, sink)
-    target.check_takes(mark)
-    target.prepare(taken, mark)
-    target.merge(taken, mark, MergeInto.update)
+    with _net(taken) as net:
+        mark = attrs.evolve(mark_of(batch_df, batch_id), rows=digest(net, taken.identity))
+        before = target.marked(mark)
+        before.check_takes(mark)
+        target.prepare(taken, mark)
+        target.merge(net, taken, mark, MergeInto.repeat if before.is_replay(mark) else MergeInto.update)
 
 
 def rebuild(sink: Merged, panes: DataFrame, checkpoint: str) -> None:
     """Rebuild the table from all panes of a query (see ``MergeSink.rebuild``)."""
     taken = _taken(sink, panes)
-    mark = Mark(*last_entry(panes.sparkSession, checkpoint))
+    mark = Mark(*last_entry(panes.sparkSession, checkpoint), REBUILT)
     target = _Target.read(panes.sparkSession, sink)
     target.prepare(taken, mark)
-    target.merge(taken, mark, MergeInto.replace)
+    with _net(taken) as net:
+        target.merge(net, taken, mark, MergeInto.replace)
+
+
+@contextmanager
+def _net(taken: Images) -> Iterator[DataFrame]:
+    net = net_of(taken).persist()  # it is read more than once, and would run the query's plan again
+    try:
+        yield net
+    finally:
+        net.unpersist()
+
+
+def digest(net: DataFrame, identity: Sequence[str]) -> str:
+    """An order-independent digest of the changed identities, and whether each is deleted, as ``Batch.digest``."""
+    parts = [part for name in identity for part in (column(name), column(name).isNull())]
+    hashed = F.xxhash64(*parts, column(DELETED))
+    ((either, rows),) = net.agg(F.bit_xor(hashed), F.count("*")).collect()
+    return f"rows {(either or 0) & (2**64 - 1):016x} {rows}"
 
 
 def _taken(sink: Merged, panes: DataFrame) -> Images:
@@ -199,33 +362,38 @@ class _Target:
         rows = spark.sql(f"SHOW TBLPROPERTIES {sink.table}").collect()
         return cls(spark, sink, schema, {row["key"]: row["value"] for row in rows})
 
-    def check_takes(self, mark: Mark) -> None:
-        """Check that a batch may follow the last one (SinkError: see ``Marked.check_takes``)."""
-        last, exists = self._last(), self.schema is not None
-        if last is None and exists and not mark.query:
-            return  # Spark Connect: an earlier version stored no mark
+    def marked(self, mark: Mark) -> Marked:
+        """The table and the mark of its last batch, for another one."""
+        exists, found = self.schema is not None, self._history().since_mark()
+        last, lost = found.last, found.last and found.lost(self.properties.get(_ACCEPTED))
+        if last is None and not found.has_marks:  # a table of an earlier version
+            owner = self.properties.get(_OWNER, None if mark.query or not exists else "")
+            last = None if owner is None else Mark(owner, -1)
         has_rows = exists and last is None and not self.spark.table(self.sink.table).isEmpty()
         by_path = "/" in self.sink.table  # such as delta.`/folder/hourly`, whose files DROP TABLE keeps
         shown = printable_text(self.sink.table)
         drop = f"{'rm -r, of the folder of' if by_path else 'DROP TABLE IF EXISTS'} {shown}"
-        Marked(shown, last, exists, has_rows, drop).check_takes(mark)
+        return Marked(
+            shown,
+            last,
+            exists,
+            has_rows,
+            drop,
+            lost=f"{lost.what} ({lost.place}) removed rows from it" if lost else "",
+            accept=f"ALTER TABLE {shown} SET TBLPROPERTIES ('{_ACCEPTED}' = '{lost.place}')" if lost else "",
+        )
 
-    def _last(self) -> Mark | None:
-        """The mark of the last batch; without one, as in an earlier version's table, the owner before its first batch."""
-        history = None
-        if any(name.startswith("delta.") for name in self.properties):
-            history = self.spark.sql(f"DESCRIBE HISTORY {self.sink.table} LIMIT {_HISTORY}")
-            history = history.select(F.col("version").alias("order"), F.col("userMetadata").alias("mark"))
-        elif self.properties.get("format", "").startswith("iceberg"):
-            history = self.spark.table(f"{self.sink.table}.snapshots").select(
-                F.col("committed_at").alias("order"), F.col("summary")[_MARK].alias("mark")
-            )
-        if history is not None:
-            marks = history.where(F.get_json_object("mark", f"$.{_MARK}").isNotNull())
-            for row in marks.orderBy(F.desc("order")).limit(1).collect():
-                return Mark(**json.loads(row["mark"])[_MARK])
-        owner = self.properties.get(_OWNER)
-        return None if owner is None else Mark(owner, -1)
+    def _history(self) -> History:
+        """The commits with their marks; empty where the user stores a value of their own instead."""
+        if self._is_delta and self.spark.conf.get(_DELTA, None) is None:
+            return delta_history(self.spark, self.sink.table)
+        if self.properties.get("format", "").startswith("iceberg") and self.spark.conf.get(_ICEBERG, None) is None:
+            return iceberg_history(self.spark, self.sink.table)
+        return History([], has_marks=False)
+
+    @property
+    def _is_delta(self) -> bool:
+        return any(name.startswith("delta.") for name in self.properties)
 
     def prepare(self, taken: Images, mark: Mark) -> None:
         """Create the table if needed, check its columns, and record its owner (SinkError: a column is missing, or would alter values)."""
@@ -239,29 +407,34 @@ class _Target:
         if mark.query and self.properties.get(_OWNER) != mark.query:
             self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_OWNER}' = '{mark.query}')")
 
-    def merge(self, taken: Images, mark: Mark, statement: Callable[[MergeInto], str]) -> None:
+    def merge(self, net: DataFrame, taken: Images, mark: Mark, statement: Callable[[MergeInto], str]) -> None:
         """Merge the net change into the table, in one commit with the mark."""
-        net = net_of(taken).persist()  # a merge reads its source more than once, and would run the query's plan again
         view = f"_beamish_batch_{mark.batch}"
         net.createOrReplaceTempView(view)
         data = [name for name in taken.names if name != DELETED]
         into = MergeInto(self.sink.table, quoted(view), data, taken.identity, quoted, "<=>", self.sink.keep_deleted)
         try:
-            with _marking(self.spark, mark):
+            with _marking(self.spark, mark) as writes:
                 self.spark.sql(statement(into))
+                if (
+                    _DELTA in writes
+                    and self._is_delta
+                    and not delta_history(self.spark, self.sink.table, 1).is_last(mark)
+                ):
+                    # A merge that changes nothing is no commit, but the next batch must find the mark.
+                    self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_BATCH}' = '{mark.batch}')")
         finally:
             self.spark.catalog.dropTempView(view)
-            net.unpersist()
 
 
 @contextmanager
-def _marking(spark: SparkSession, mark: Mark) -> Iterator[None]:
-    """Store the mark with the commits in this block, unless the user stores a value of their own."""
-    free = [name for name in _WRITES_MARKS if spark.conf.get(name, None) is None]
+def _marking(spark: SparkSession, mark: Mark) -> Iterator[Sequence[str]]:
+    """Store the mark with the commits in this block, unless the user stores a value of their own; yields the settings that do so."""
+    free = [name for name in (_DELTA, _ICEBERG) if spark.conf.get(name, None) is None]
     for name in free:
-        spark.conf.set(name, json.dumps({_MARK: attrs.asdict(mark)}))
+        spark.conf.set(name, written(mark))
     try:
-        yield
+        yield free
     finally:
         for name in free:
             spark.conf.unset(name)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.kernels.upserts import Mark
-from beamish.sinks.sql import SqlSink
+from beamish.sinks.sql import SqlSink, marked
 from tests.cost import cost
 from tests.sinks.conftest import change, net
 from tests.sinks.identities import changes, check
@@ -35,6 +35,10 @@ def test_after_a_batch_the_table_holds_of_each_identity_the_row_with_the_greates
             number += len(changes)
             expected = [(team, start is None, total) for (team, start), total in live.items() if total is not None]
             assert held(sink) == sorted(expected, key=repr)
+            with sink.database.transaction() as cursor:
+                table = sink.database.resolve(cursor, sink.table)
+                last = marked(cursor, sink.database, table, [], exists=True).last
+                assert last.contents == sink.database.contents(cursor, table)
 
 
 @files

@@ -149,6 +149,83 @@ def drop_and_restore(told, spark):
     return [*said, run(last), kept]
 
 
+PANE = {"kind": "PANE", "watermark": None}
+TYPES = "team string, total int, window struct<start:timestamp,end:timestamp>, pane struct<change:string,kind:string,sequence:bigint,watermark:timestamp>, timestamp timestamp"
+
+
+def panes(spark, *rows):
+    """Panes of a global window: team, total, sequence; total None: deleted."""
+    made = [
+        {
+            "team": team,
+            "total": total,
+            "window": {"start": None, "end": None},
+            "pane": PANE | {"change": "DELETE" if total is None else "INSERT", "sequence": sequence},
+            "timestamp": None,
+        }
+        for team, total, sequence in rows
+    ]
+    return spark.createDataFrame(made, TYPES)
+
+
+def undone(told, spark):
+    """What the sink says after others changed the table, per mishap; each begins with a new table of three batches."""
+    found = {}
+    for number, (name, statements) in enumerate(OTHERS[told["format"]].items()):
+        table = f"spark_catalog.default.t{number}" if told["format"] == "delta" else f"lake.stats.t{number}"
+        sink = bm.sinks.merge(table, create=told["format"], keys=["team"])
+        sink(panes(spark, ("red", 1, 1), ("blue", 1, 2)), 0)
+        first = _snapshot(spark, table)
+        sink(panes(spark, ("red", 2, 3)), 1)
+        sink(panes(spark), 2)
+        sink(panes(spark, ("white", None, 4)), 3)  # which was never there
+        for statement in statements:
+            spark.sql(statement.format(table=table, first=first, name=table.partition(".")[2]))
+        said = [_said(sink, panes(spark, ("green", 1, 5)), 4)]
+        if "ALTER TABLE" in said[0]:
+            spark.sql(said[0].rpartition("as it is: ")[2])
+            said.append(_said(sink, panes(spark, ("green", 1, 5)), 4))
+        said += [_said(sink, panes(spark, ("green", 2, 6)), 5), _said(sink, panes(spark, ("green", 3, 5)), 5)]
+        said.append(_said(sink, panes(spark, ("red", 3, 5)), 5))
+        found[name] = [said, sorted([row.team, row.total] for row in spark.table(table).collect())]
+    return found
+
+
+def _snapshot(spark, table):
+    return spark.table(f"{table}.snapshots").first().snapshot_id if table.startswith("lake") else 1
+
+
+def _said(sink, batch, number):
+    try:
+        sink(batch, number)
+    except bm.SinkError as error:
+        return str(error)
+    return ""
+
+
+BOTH = {
+    "nothing": [],
+    "a column": ["ALTER TABLE {table} ADD COLUMN note STRING", "UPDATE {table} SET note = 'x'"],
+    "deleted": ["DELETE FROM {table} WHERE team = 'red'"],
+    "overwritten": ["INSERT OVERWRITE {table} SELECT * FROM {table} WHERE team = 'red'"],
+}
+OTHERS = {
+    "delta": BOTH
+    | {
+        "compacted": ["OPTIMIZE {table}"],
+        "restored": ["RESTORE TABLE {table} TO VERSION AS OF 1"],
+        "restored, then optimized": ["RESTORE TABLE {table} TO VERSION AS OF 1", "OPTIMIZE {table}"],
+        "replaced": ["CREATE OR REPLACE TABLE {table} (team STRING, total INT, _sequence BIGINT) USING delta"],
+    },
+    "iceberg": BOTH
+    | {
+        "compacted": ["CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"],
+        "restored": ["CALL lake.system.rollback_to_snapshot('{name}', {first})"],
+        "replaced": ["CREATE OR REPLACE TABLE {table} (team STRING, total INT, _sequence BIGINT) USING iceberg"],
+    },
+}
+
+
 def shown(spark, table):
     return spark.sql(
         f"SELECT team, unix_seconds(window_start), unix_seconds(window_end), total, plays FROM {table}"
@@ -160,6 +237,8 @@ if __name__ == "__main__":
     spark = session(told["settings"])
     if told.get("show"):
         print(json.dumps([list(row) for row in shown(spark, told["table"])]))
+    elif told.get("undo"):
+        print(json.dumps(undone(told, spark)))
     elif told.get("drop"):
         print(json.dumps(drop_and_restore(told, spark)))
     else:

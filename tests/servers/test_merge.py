@@ -29,6 +29,32 @@ def test_a_dropped_or_newer_table_is_rejected(tmp_path, format_):
     assert table(rows) == sessions(files[:3])
 
 
+SAID = {
+    "restored": "batch 4 comes after batch 0, so the changes of batches between them are missing: the table was restored",
+    "restored, then optimized": "batch 4 comes after batch 0",
+    "replaced": "no earlier batch is recorded for it, and batch 4 has only",
+    "deleted": "removed rows from it, and later batches have only the changes since",
+    "overwritten": "removed rows from it",
+}
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_table_that_others_changed_is_rejected(tmp_path, format_):
+    _, told = given(tmp_path, format_)
+    for name, (said, rows) in asked(told | {"undo": True}).items():
+        refused, *after = said
+        assert SAID.get(name, "") in refused, (name, said)
+        assert bool(refused) == (name in SAID), (name, said)
+        if name in {"restored", "restored, then optimized", "replaced"}:
+            assert all(after), (name, said)
+            continue
+        if name in SAID:  # accepted
+            assert not after.pop(0), (name, said)
+        assert after[:2] == ["", ""], (name, said)
+        assert "batch 5 was written before and now changes other rows" in after[2], (name, said)
+        assert ["green", 3] in rows, (name, rows)
+
+
 def given(tmp_path, format_):
     lake.python()
     lake.check_packages(format_)

@@ -16,11 +16,17 @@ import pytest
 import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.upserts import SEQUENCE, Mark
+from beamish.sinks.databases.batch import TableName
 from beamish.sinks.databases.database import rows_of
+from beamish.sinks.sql import _left
 from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
 from tests.sinks.identities import KEYS, NESTED, check
 
 FIRST = Mark("a query", 0)
+CREATE = (
+    "CREATE TABLE totals (team VARCHAR(9), window_start {time}, window_end {time}, total bigint, _sequence bigint, "
+    "UNIQUE (team, window_start, window_end))"
+)
 
 
 def put(sink, *changes, batch=0, query="a query"):
@@ -145,8 +151,8 @@ def test_a_table_of_another_query_is_refused(uri, ask):
 def test_a_batch_before_the_last_is_refused(uri, keep_deleted):
     sink = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted)
     put(sink, change("red", 0, 1, 1), query="")
-    put(sink, change("red", 0, 1, 1), batch=5, query="")
-    with pytest.raises(SinkError, match="batch 0 comes after batch 5: two queries write it, or the checkpoint"):
+    put(sink, change("red", 0, 1, 1), batch=1, query="")
+    with pytest.raises(SinkError, match="batch 0 comes after batch 1: two queries write it, or the checkpoint"):
         put(sink, change("red", 0, 2, 1), batch=0, query="")
 
 
@@ -326,11 +332,10 @@ def test_another_batch_of_the_same_number_is_refused(uri, ask):
     first, other = net(change("red", 0, 1, 1)), net(change("red", 0, 9, 1), change("blue", 0, 1, 1))
     sink.write(first, Mark("a query", 0, "offsets 1"))
     sink.write(first, Mark("a query", 0, "offsets 1"))
-    sink.write(first, Mark("a query", 0, first.digest()))  # Spark Connect has no offsets
     with pytest.raises(SinkError, match="it holds batch 0 with other rows: the checkpoint was restored"):
-        sink.write(other, Mark("a query", 0, other.digest()))
+        sink.write(first, Mark("a query", 0, "offsets 2"))
     assert ask("SELECT team, total FROM totals") == [("red", 1)]
-    sink.write(other, Mark("a query", 1, other.digest()))
+    sink.write(other, Mark("a query", 1, "offsets 2"))
     assert ask("SELECT team FROM totals") == [("blue",), ("red",)]
 
 
@@ -347,6 +352,343 @@ def test_marks_of_an_earlier_version_are_upgraded(uri, ask):
         put(bm.sinks.sql(uri, "totals", create=False), change("red", 0, 2, 2), batch=1)
     put(sink, change("red", 0, 2, 2), batch=1)
     assert ask("SELECT batch_id, batch_entry FROM _beamish_sinks") == [(1, "")]
+
+
+def test_a_batch_that_does_not_follow_the_last_is_refused(uri, ask):
+    """As after the table was restored from a backup that is older than the checkpoint."""
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    with pytest.raises(
+        SinkError, match=r"batch 2 comes after batch 0, so .* are missing: the table was restored.*rebuild"
+    ):
+        put(sink, change("red", 0, 3, 3), batch=2)
+    assert ask("SELECT total FROM totals") == [(1,)]
+    migrated = Mark("a query", 3, previous=0)  # bm.migrate added the batches 1 and 2
+    sink.write(net(change("red", 0, 2, 2)), migrated)
+    sink.write(net(change("red", 0, 2, 2)), migrated)
+    assert ask("SELECT total FROM totals") == [(2,)]
+    with pytest.raises(SinkError, match="batch 6 comes after batch 3"):
+        sink.write(net(change("red", 0, 3, 3)), Mark("a query", 6, previous=4))
+
+
+def test_a_replay_that_changes_other_rows_is_refused(uri, ask):
+    """As after a source file was deleted between the sink's commit and the query's."""
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    put(sink, change("red", 0, 2, 2), change("blue", 0, 2, 3), batch=1)
+    for changes in (
+        [change("red", 0, 2, 2)],
+        [change("red", 0, 2, 2), change("blue", 60, 2, 3)],
+        [change("red", 0, 2, 2), change("blue", 0, 2, 3, deleted=True)],
+    ):
+        with pytest.raises(SinkError, match=r"batch 1 was written before and now changes other rows, though.*rebuild"):
+            put(sink, *changes, batch=1)
+    assert ask("SELECT team, total FROM totals") == [("blue", 2), ("red", 2)]
+
+
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_the_values_of_a_replay_replace_those_of_the_first_run(uri, ask, keep_deleted):
+    """The state has the second values; between keys sequences may differ, too."""
+    sink = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted)
+    put(sink, change("red", 0, 1, 1), change("blue", 0, 1, 2), change(None, 0, 1, 3))
+    put(sink, change("red", 0, 2, 4), change("blue", 0, 2, 5), change(None, 0, 1, 6, deleted=True), batch=1)
+    put(sink, change(None, 0, 1, 4, deleted=True), change("blue", 0, 3, 5), change("red", 0, 4, 6), batch=1)
+    put(sink, change("red", 0, 5, 7), batch=2)
+    live = " WHERE NOT _deleted" if keep_deleted else ""
+    assert ask(f"SELECT team, total, _sequence FROM totals{live}") == [("blue", 3, 5), ("red", 5, 7)]
+    restart()
+    put(sink, change("red", 0, 6, 8), batch=3)
+
+
+def restart():
+    """Forget what this process has written, as a new one."""
+    _left.clear()
+
+
+CHANGES_BY_OTHERS = {
+    "emptied": ["DELETE FROM totals"],
+    "dropped and created again": ["CREATE TABLE copy AS SELECT * FROM totals", "DROP TABLE totals", CREATE],
+    "a deleted row": ["DELETE FROM totals WHERE team = 'red'"],
+    "an added row": ["INSERT INTO totals (team, total, _sequence) VALUES ('green', 1, 1)"],
+    "an older row": ["UPDATE totals SET _sequence = 1, total = 1 WHERE team = 'red'"],
+}
+
+
+@pytest.mark.parametrize("how", CHANGES_BY_OTHERS)
+def test_a_table_that_others_changed_is_refused(uri, ask, how):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1), change("blue", 0, 1, 2))
+    put(sink, change("red", 0, 2, 3), batch=1)
+    time = "TEXT" if uri.startswith("sqlite") else "timestamp with time zone"
+    with sink.database.transaction() as cursor:
+        for statement in CHANGES_BY_OTHERS[how]:
+            cursor.execute(statement.format(time=time))
+    is_empty = not ask("SELECT * FROM totals")
+    if not is_empty:  # counted after a start
+        restart()
+    before = ask("SELECT * FROM totals")
+    with pytest.raises(
+        SinkError, match=r"batch 1 left 2 rows in it, and it has .*sink\.rebuild.*accept.*: UPDATE"
+    ) as refused:
+        put(sink, change("blue", 0, 3, 4), batch=2)
+    assert ask("SELECT * FROM totals") == before
+    with sink.database.transaction() as cursor:
+        cursor.execute(str(refused.value).rpartition("as it is: ")[2])
+    put(sink, change("blue", 0, 3, 4), batch=2)
+    put(sink, change("blue", 0, 4, 5), batch=3)
+    restart()
+    put(sink, change("blue", 0, 5, 6), batch=4)
+    assert ask("SELECT total FROM totals WHERE team = 'blue'") == [(5,)]
+
+
+def test_a_table_is_counted_once_per_process(uri, monkeypatch):
+    sink, counted = bm.sinks.sql(uri, "totals"), []
+    contents = type(sink.database).contents
+    monkeypatch.setattr(type(sink.database), "contents", lambda *given: counted.append(1) or contents(*given))
+    for batch in range(3):
+        put(sink, change("red", 0, batch, batch + 1), batch=batch)
+    assert not counted
+    restart()
+    for batch in range(3, 6):
+        put(sink, change("red", 0, batch, batch + 1), batch=batch)
+    assert counted == [1]
+
+
+def test_names_of_one_table_have_one_mark(uri, ask):
+    one, other = bm.sinks.sql(uri, "panes"), bm.sinks.sql(uri, "PANES")
+    put(one)
+    if uri.startswith("postgresql"):
+        put(other, change("red", 0, 1, 1), query="another")
+        assert len(ask("SELECT * FROM _beamish_sinks")) == 2
+        return
+    with pytest.raises(SinkError, match="it belongs to the query a query"):
+        put(other, change("red", 0, 1, 1), query="another")
+    put(other, change("red", 0, 1, 1), batch=1)
+    put(one, change("red", 0, 2, 2), batch=2)
+    assert ask("SELECT table_name, batch_id FROM _beamish_sinks") == [("panes", 2)]
+    with one.database.transaction() as cursor:  # as an earlier version did
+        cursor.execute("INSERT INTO _beamish_sinks (table_name, query_id, batch_id) VALUES ('PANES', 'another', 0)")
+    with pytest.raises(SinkError, match=r"several marks for it \(.*PANES of the query another.*names of one table"):
+        put(one, change("red", 0, 3, 3), batch=3)
+
+
+def test_names_that_differ_by_other_letters_are_two_tables(uri, ask):
+    for number, name in enumerate(("é", "É")):
+        put(bm.sinks.sql(uri, name), change(f"team {number}", 0, number, 1), query=name)
+    assert ask('SELECT team FROM "é"') == [("team 0",)]
+    assert ask('SELECT team FROM "É"') == [("team 1",)]
+
+
+@pytest.mark.parametrize("uri", ["duckdb"], indirect=True)
+def test_a_schema_is_found_in_any_case(uri, ask):
+    sink = bm.sinks.sql(uri, "STATS.totals")
+    with sink.database.transaction() as cursor:
+        cursor.execute("CREATE SCHEMA stats")
+    for batch in range(2):
+        put(sink, change("red", 0, batch, batch + 1), batch=batch)
+    assert ask("SELECT total FROM stats.totals") == [(1,)]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("uri", ["postgresql"], indirect=True)
+def test_another_search_path_finds_no_other_table(uri, ask):
+    def through(path, name="totals"):
+        return bm.sinks.sql(f"{uri}?options=-csearch_path%3D{path}", name)
+
+    with through("public").database.transaction() as cursor:
+        for schema in ("a", "b"):
+            cursor.execute(f"CREATE SCHEMA {schema}")
+    put(through("a"), change("red", 0, 1, 1))
+    put(through("b%2Ca"), change("red", 0, 2, 2), batch=1)  # found in a
+    assert ask("SELECT batch_id FROM a._beamish_sinks") == [(1,)]
+    with through("b").database.transaction() as cursor:
+        cursor.execute("CREATE TABLE totals (LIKE a.totals INCLUDING ALL)")
+    with pytest.raises(SinkError, match=r"table b\.totals: no earlier batch is recorded"):
+        put(through("b%2Ca"), change("red", 0, 3, 3), batch=2)
+    with pytest.raises(SinkError, match=r"table b\.totals: no earlier batch is recorded"):
+        put(through("b"), change("red", 0, 3, 3), batch=2)
+    put(through("b", "a.totals"), change("red", 0, 3, 3), batch=2)
+    assert ask("SELECT total FROM a.totals") == [(3,)]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("uri", ["postgresql"], indirect=True)
+def test_a_mark_of_an_earlier_version_moves_beside_its_table(uri, ask):
+    """It was in the first schema of the search path."""
+    sink = bm.sinks.sql(f"{uri}?options=-csearch_path%3Da%2Cb", "totals")
+    with sink.database.transaction() as cursor:
+        for schema in ("a", "b"):
+            cursor.execute(f"CREATE SCHEMA {schema}")
+    put(bm.sinks.sql(uri, "b.totals"), change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("CREATE TABLE a._beamish_sinks AS SELECT table_name, query_id, batch_id FROM b._beamish_sinks")
+        cursor.execute("DROP TABLE b._beamish_sinks")
+    put(sink, change("red", 0, 2, 2), batch=1)
+    assert ask("SELECT total FROM b.totals") == [(2,)]
+    assert ask("SELECT batch_id FROM b._beamish_sinks") == [(1,)]
+    assert ask("SELECT batch_id FROM a._beamish_sinks") == []
+
+
+SWALLOWS = {
+    "sqlite": {
+        "insert": ["CREATE TRIGGER no BEFORE INSERT ON totals WHEN NEW.team = 'blue' BEGIN SELECT RAISE(IGNORE); END"],
+        "delete": ["CREATE TRIGGER no BEFORE DELETE ON totals BEGIN SELECT RAISE(IGNORE); END"],
+        "after": [
+            "CREATE TRIGGER no AFTER INSERT ON totals WHEN NEW.team = 'blue' BEGIN DELETE FROM totals WHERE team = 'blue'; END"
+        ],
+    },
+    "postgresql": {
+        "insert": [
+            "CREATE TRIGGER no BEFORE INSERT ON totals FOR EACH ROW WHEN (NEW.team = 'blue') EXECUTE FUNCTION nothing()"
+        ],
+        "update": ["CREATE TRIGGER no BEFORE UPDATE ON totals FOR EACH ROW EXECUTE FUNCTION nothing()"],
+        "delete": ["CREATE TRIGGER no BEFORE DELETE ON totals FOR EACH ROW EXECUTE FUNCTION nothing()"],
+        "rule": ["CREATE RULE no AS ON DELETE TO totals DO INSTEAD NOTHING"],
+        "deferred": [
+            "CREATE CONSTRAINT TRIGGER no AFTER INSERT ON totals DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.team = 'blue') EXECUTE FUNCTION remove()"
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("uri", "how"),
+    [
+        pytest.param(scheme, how, marks=[pytest.mark.servers] if scheme == "postgresql" else [], id=f"{scheme}-{how}")
+        for scheme, hows in SWALLOWS.items()
+        for how in hows
+    ],
+    indirect=["uri"],
+)
+def test_a_row_that_the_table_swallows_is_noticed(uri, ask, how):
+    scheme = uri.partition(":")[0]
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1), change("white", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        if scheme == "postgresql":
+            body = "$$ BEGIN {} RETURN NULL; END $$ LANGUAGE plpgsql"
+            cursor.execute(f"CREATE FUNCTION nothing() RETURNS trigger AS {body.format('')}")
+            cursor.execute(
+                f"CREATE FUNCTION remove() RETURNS trigger AS {body.format('DELETE FROM totals WHERE team = NEW.team;')}"
+            )
+        for statement in SWALLOWS[scheme][how]:
+            cursor.execute(statement)
+    before = ask("SELECT * FROM totals")
+    rows = [change("red", 0, 2, 2), change("blue", 0, 1, 3), change("white", 0, 1, 4, deleted=True)]
+    with pytest.raises(
+        SinkError, match=r"of a batch of 3 changes \d rows were not stored and \d not deleted, though .* a trigger"
+    ):
+        put(sink, *rows, batch=1)
+    assert ask("SELECT * FROM totals") == before
+
+
+def test_a_conflict_clause_that_ignores_rows_is_noticed(tmp_path):
+    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
+    with sink.database.transaction() as cursor:
+        cursor.execute(
+            "CREATE TABLE totals (team TEXT, window_start TEXT, window_end TEXT, total INTEGER, _sequence INTEGER, "
+            "UNIQUE (team, window_start, window_end), UNIQUE (total) ON CONFLICT IGNORE)"
+        )
+    put(sink, change("red", 0, 1, 1), change("blue", 0, 2, 2))
+    with pytest.raises(SinkError, match="1 rows were not stored and 0 not deleted"):
+        put(sink, change("white", 0, 2, 3), batch=1)
+
+
+@pytest.mark.parametrize(
+    ("uri", "statement", "message"),
+    [
+        ("sqlite", "CREATE VIEW totals AS SELECT 1 AS team", "it is a view"),
+        ("duckdb", "CREATE VIEW totals AS SELECT 1 AS team", "it is a view"),
+        ("sqlite", "CREATE TABLE totals (team TEXT PRIMARY KEY) WITHOUT ROWID", "it is declared WITHOUT ROWID"),
+        ("sqlite", "CREATE VIRTUAL TABLE totals USING fts5(team)", "it is a virtual table"),
+        pytest.param("postgresql", "CREATE VIEW totals AS SELECT 1 AS team", "it is a view", marks=pytest.mark.servers),
+        pytest.param(
+            "postgresql",
+            "CREATE MATERIALIZED VIEW totals AS SELECT 1 AS team",
+            "it is a materialized view",
+            marks=pytest.mark.servers,
+        ),
+    ],
+    indirect=["uri"],
+)
+def test_what_cannot_be_kept_as_a_table_is_refused(uri, statement, message):
+    sink = bm.sinks.sql(uri, "totals")
+    with sink.database.transaction() as cursor:
+        cursor.execute(statement)
+    with pytest.raises(SinkError, match=message):
+        put(sink, change("red", 0, 1, 1))
+
+
+def test_a_rowid_table_with_a_primary_key_is_accepted(tmp_path, request):
+    for number, key in enumerate(("TEXT PRIMARY KEY", "INTEGER PRIMARY KEY", "TEXT UNIQUE")):
+        sink = bm.sinks.sql(f"sqlite:///{tmp_path}/{number}.db", "totals")
+        with sink.database.transaction() as cursor:
+            cursor.execute(f"CREATE TABLE totals (team {key})")
+            sink.database.check_kind(cursor, sink.table)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("uri", ["postgresql"], indirect=True)
+def test_a_message_of_postgresql_shows_no_row(uri):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("ALTER TABLE totals ADD note text CHECK (total < 100), ADD other int NOT NULL DEFAULT 4711")
+    with pytest.raises(SinkError, match="violates check constraint") as refused:
+        put(sink, change("secret", 0, 100, 2), batch=1)
+    assert "secret" not in str(refused.value)
+    assert "4711" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("state", ["23502", "23505"])
+def test_only_details_with_a_key_are_shown(state):
+    detail = "Failing row contains (a\nb, 5)." if state == "23502" else "Key (team)=(a) already exists."
+    error = RuntimeError(f"INTEGRITY: ERROR:  it violates\nDETAIL:  {detail}\n. SQLSTATE: {state}")
+    error.sqlstate, error.details = state, [("PG_DIAG_MESSAGE_DETAIL", detail.encode())]
+    said = bm.sinks.sql("postgresql://here/db", "totals").database.words(error)
+    assert (detail in said) == (state == "23505")
+    assert "it violates" in said
+
+
+def test_a_table_of_the_first_version_with_a_nan_key_is_refused(tmp_path):
+    """It stored NaN as null, which the text 'NaN' does not find."""
+    schema = pa.schema([("price", pa.float64()), *list(SCHEMA)[3:]])
+    rows = [{"price": price, "total": 1, SEQUENCE: 1, "_deleted": False} for price in (float("nan"), 1.5)]
+    batches = [
+        net(*(row | {SEQUENCE: number} for row in rows), schema=schema, identity=("price",)) for number in (1, 2)
+    ]
+    for number, fix in enumerate((r"run (UPDATE \S+ SET \S+ = 'NaN' WHERE \S+ IS NULL)", r"null, (ALTER .*)")):
+        sink = bm.sinks.sql(f"sqlite:///{tmp_path}/{number}.db", "totals")
+        sink.write(batches[0], FIRST)
+        with sink.database.transaction() as cursor:  # as version 8f02d71
+            cursor.execute("UPDATE totals SET price = NULL WHERE price = 'NaN'")
+            cursor.execute("CREATE TABLE marks AS SELECT table_name, query_id, batch_id FROM _beamish_sinks")
+            cursor.execute("DROP TABLE _beamish_sinks")
+            cursor.execute("ALTER TABLE marks RENAME TO _beamish_sinks")
+        with pytest.raises(
+            SinkError, match="key column 'price' has nulls, and an earlier version of beamish wrote NaN as null"
+        ) as refused:
+            sink.write(batches[1], Mark("a query", 1))
+        with sink.database.transaction() as cursor:
+            for statement in re.search(fix, str(refused.value))[1].split("; "):
+                cursor.execute(statement)
+        sink.write(batches[1], Mark("a query", 1))
+        with sink.database.transaction() as cursor:
+            found = rows_of(cursor, "SELECT price, _sequence FROM totals")
+        expected = [(1.5, 2), ("NaN", 2)] if number == 0 else [(1.5, 2), ("NaN", 2), (None, 1)]
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "stats.a\0b", "_beamish_sinks", "stats._BEAMISH_STAGE"])
+def test_names_that_no_database_reads_are_refused(name):
+    with pytest.raises(OptionError, match=r"without the character NUL|are tables of the sink"):
+        bm.sinks.sql("duckdb:///a.db", name)
+
+
+def test_a_column_name_with_nul_is_refused(uri):
+    with pytest.raises(ColumnError, match=r"column 'a.x00b': a name must be Unicode text without the character NUL"):
+        bm.sinks.sql(uri, "totals").database.check(TableName(None, "totals"), ["a\0b"])
 
 
 @pytest.mark.dear

@@ -18,6 +18,7 @@ from beamish.accumulations import Collect, Count, Sum
 from beamish.errors import ColumnError, OptionError, PipelineError, SinkError
 from beamish.kernels.codes import normalise
 from beamish.sinks.databases import DuckDb
+from beamish.spark.checkpoint.stored_query import last_before_migration
 from beamish.spark.merging import check_fits
 from beamish.triggers import AfterWatermark, Always
 from beamish.watching import BatchCounts, Totals
@@ -76,9 +77,10 @@ def test_a_table_is_correct_after_each_batch_and_owned_by_its_query(files, tmp_p
     assert seen[:3] == [sessions_of(plain[: number + 1]) for number in range(3)]
     assert ask(path, "SELECT DISTINCT pane_timing FROM sessions") == [("EARLY",)]
     last = len(seen) - 1
-    ((table, query_id, batch, entry),) = ask(path, "SELECT * FROM _beamish_sinks")
+    ((table, query_id, batch, entry, digest, *contents),) = ask(path, "SELECT * FROM _beamish_sinks")
     assert (table, query_id, batch) == ("sessions", str(query.id), last)
-    assert entry.startswith("offsets ")
+    assert (entry[:8], digest[:5]) == ("offsets ", "rows ")
+    assert [tuple(contents)] == ask(path, "SELECT count(*), sum(_sequence) FROM sessions")
 
 
 def test_an_outdated_or_missing_table_is_rejected_and_rebuilt(files, tmp_path, spark):
@@ -120,6 +122,35 @@ def test_an_outdated_or_missing_table_is_rejected_and_rebuilt(files, tmp_path, s
         last.with_name(f".{last.name}.crc").unlink()
     assert "with other rows: the checkpoint was restored to an earlier batch" in str(run([row(105, "red")]))
     assert len(ask(path, rows_of)) == len(found)
+
+
+def test_a_table_continues_after_migrations_and_is_not_resumed_from_a_backup(files, tmp_path, spark):
+    source = files(ts=TIME, team=pa.string(), score=pa.int32())
+    path, sink = tmp_path / "tables.db", bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "sessions")
+    checkpoints = [str(tmp_path / f"checkpoint{number}") for number in range(3)]
+
+    def run(checkpoint, shards, *rows):
+        source.add(*rows)
+        query = start(SESSIONS.apply(source.stream(), shards=shards), sink, checkpoint)
+        with suppress(StreamingQueryException):
+            query.awaitTermination()
+        return bm.errors.of(query.exception())
+
+    assert run(checkpoints[0], 2, row(0, "red"), row(3, None, 5)) is None
+    for number in range(2):  # each adds a batch that the sink is not called for
+        bm.migrate(spark, checkpoints[number], checkpoints[number + 1], SESSIONS, shards=3 - number)
+    backup = path.read_bytes()
+    assert run(checkpoints[2], 2, row(8, "red")) is None
+    entries = [(int(one.name), one.read_text()) for one in (tmp_path / "checkpoint2/offsets").glob("[0-9]*")]
+    noted = [last_before_migration(entry) for _, entry in sorted(entries)]
+    assert [last for last in noted if last is not None] == noted[1:3] == [0, 0]
+    rows_of = "SELECT team, total, plays FROM sessions"
+    assert ask(path, rows_of) == [("red", 2, 2), (None, 5, 1)]
+    path.write_bytes(backup)
+    assert "are missing: the table was restored from a backup older than the checkpoint" in str(
+        run(checkpoints[2], 2, row(100, "red"))
+    )
+    assert path.read_bytes() == backup
 
 
 def test_a_kafka_record_has_a_key_of_its_own_for_each_key(spark):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 
@@ -16,6 +17,17 @@ from beamish.kernels.codes import factorize_rows, hash_rows, normalise
 from beamish.kernels.upserts import DELETED, SEQUENCE
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+MARKS = "_beamish_sinks"
+"""The table of marks, beside a sink's tables."""
+STAGE = "_beamish_stage"
+"""The temporary table that a batch is loaded into."""
+
+
+def is_name(text: str) -> bool:
+    """Whether databases can read a name: Unicode text without NUL."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def quoted(name: str) -> str:
@@ -44,6 +56,12 @@ class TableName:
             raise OptionError(
                 f"table={printable(words)}: must be a name such as 'hourly' or 'stats.hourly'; a dot within a name needs quotes: "
                 "'stats.\"by.hour\"'"
+            )
+        if not is_name(words):
+            raise OptionError(f"table={printable(words)}: a name must be Unicode text without the character NUL")
+        if parts[-1].lower() in (MARKS, STAGE):
+            raise OptionError(
+                f"table={printable(words)}: {MARKS!r} and {STAGE!r} are tables of the sink; choose another name"
             )
         return cls(parts[0] if len(parts) == 2 else None, parts[-1])
 
@@ -101,14 +119,23 @@ class Batch:
         return self.rows.schema
 
     @property
+    def live(self) -> int:
+        """How many rows are not deleted."""
+        return self.rows.num_rows - int(pc.sum(self.rows[DELETED]).as_py() or 0)
+
+    @property
     def nulls(self) -> list[str]:
         """The nullable columns of the identity in this batch."""
         return [name for name in self.identity if self.rows[name].null_count]
 
     def digest(self) -> str:
-        """An order-independent digest of the changes: identities, sequences, deletions."""
-        columns = [self.rows[name] for name in (*self.identity, SEQUENCE, DELETED)]
-        return f"rows {np.add.reduce(hash_rows(columns, self.rows.num_rows)):016x}"
+        """An order-independent digest of the changed identities, and whether each is deleted.
+
+        Values and sequences are not part of it: in a replayed batch the last digits of a float may differ, and so may the order of keys.
+        """
+        columns = [self.rows[name] for name in (*self.identity, DELETED)]
+        hashes = np.sort(hash_rows(columns, self.rows.num_rows))
+        return f"rows {hashlib.sha256(hashes.tobytes()).hexdigest()[:32]}"
 
     def null_patterns(self) -> Iterator[frozenset[str]]:
         """The sets of identity columns that are null together: a condition on each set can use an index."""

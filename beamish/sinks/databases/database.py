@@ -6,6 +6,7 @@ Laws (tests/laws/test_sinks.py):
 2. A batch that is written again, or after a rolled-back transaction, changes nothing.
 3. Two identities are two rows: values that differ for Spark's GROUP BY differ in the table, and each is read back as it was. A
 table or a value that violates this is rejected.
+4. A row that the table's own triggers, rules or conflict clauses do not store or delete is noticed: the batch is rejected.
 """
 
 from __future__ import annotations
@@ -21,12 +22,9 @@ import attrs
 import pyarrow as pa
 
 from beamish.addresses import printable, without_secrets
-from beamish.errors import HIDDEN, OptionError, SinkError, cause, values_are_hidden
-from beamish.kernels.upserts import DELETED, SEQUENCE
-from beamish.sinks.databases.batch import Batch, TableName, quoted
-
-STAGE = "_beamish_stage"
-"""The temporary table that a batch is loaded into."""
+from beamish.errors import HIDDEN, ColumnError, OptionError, SinkError, cause, values_are_hidden
+from beamish.kernels.upserts import DELETED, MODULUS, SEQUENCE, Contents
+from beamish.sinks.databases.batch import STAGE, Batch, TableName, is_name, quoted
 
 _DECIMAL = re.compile(r"(?P<name>numeric|DECIMAL)(\((?P<precision>\d+),(?P<scale>-?\d+)\))?")
 
@@ -52,6 +50,10 @@ class Database:
     json_type: ClassVar[str]
     options: ClassVar[Mapping[str, Any]] = {}
     """Additional arguments of the driver's ``connect``."""
+    stage: ClassVar[str] = quoted(STAGE)
+    """The quoted name of the temporary table that a batch is loaded into."""
+    join: ClassVar[str] = "JOIN"
+    """How the stage is joined with the table."""
 
     # Per database
 
@@ -66,6 +68,27 @@ class Database:
         Raises:
             OptionError, ColumnError: the database does not support these names.
         """
+        for name in columns:
+            if not is_name(name):
+                raise ColumnError(
+                    f"table {table}: column {printable(name)}: a name must be Unicode text without the character NUL; rename it"
+                )
+
+    def resolve(self, cursor: Any, table: TableName) -> TableName:
+        """The table as the database has it, in its schema and spelling; for a missing one where it would be created."""
+        raise NotImplementedError
+
+    def same_name(self, column: str, name: str) -> str:
+        """The condition that a column has a name, by the database's rule for upper and lower case."""
+        return f"{column} = {literal(name)}"
+
+    def check_kind(self, cursor: Any, table: TableName) -> None:
+        """Check that rows can be stored in it.
+
+        Raises:
+            SinkError: it is a view, or another kind of table that a sink cannot maintain.
+        """
+        raise NotImplementedError
 
     def type_name(self, type_: pa.DataType) -> str | None:
         """The column type for an Arrow type; None: not supported."""
@@ -79,12 +102,12 @@ class Database:
         """Lock the table, so that this transaction is its only writer."""
 
     def check_schema(self, cursor: Any, schema: str) -> None:
-        """Check that a schema exists; case is ignored.
+        """Check that a schema exists.
 
         Raises:
             SinkError: it does not exist; the message has the statement that creates it.
         """
-        if not rows_of(cursor, f"SELECT 1 FROM pg_namespace WHERE lower(nspname) = lower({literal(schema)})"):
+        if not rows_of(cursor, f"SELECT 1 FROM pg_namespace WHERE {self.same_name('nspname', schema)}"):
             raise SinkError(
                 f"{self.title}: the schema {schema!r} does not exist; create it: CREATE SCHEMA {quoted(schema)}"
             )
@@ -110,6 +133,19 @@ class Database:
             SinkError: a constraint, a collation or a type of the table does not allow it.
         """
 
+    def check_upgraded(self, cursor: Any, batch: Batch, table: TableName, accept: str) -> None:
+        """Check that a table of an earlier version, whose marks had no entry of the offset log, stores keys as this version does.
+
+        Args:
+            cursor: a cursor.
+            batch: the batch that follows.
+            table: its name.
+            accept: the statement that accepts the table as it is.
+
+        Raises:
+            SinkError: a key may be stored in another form.
+        """
+
     def check_values(self, batch: Batch, table: TableName, declared: Mapping[str, str]) -> None:
         """Check that the columns store the values of a batch unchanged.
 
@@ -122,7 +158,7 @@ class Database:
         raise NotImplementedError
 
     def merge(
-        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool, replay: bool
     ) -> Iterator[str]:
         """Statements that merge the stage into the table.
 
@@ -131,10 +167,35 @@ class Database:
             table: the target.
             declared: the table's columns with their types.
             keep_deleted: whether deleted rows are kept, marked.
+            replay: whether the table has the batch: then its rows replace those of the first run, whatever their sequence.
         """
         raise NotImplementedError
 
+    def matches(self, batch: Batch, declared: Mapping[str, str]) -> Iterator[str]:
+        """Conditions for a row ``t`` of the table to have the identity of a row ``s`` of the stage; at most one holds for a row."""
+        raise NotImplementedError
+
+    def settle(self, cursor: Any) -> None:
+        """Run what the table's constraints and triggers have deferred to the end of the transaction."""
+
     # Common
+
+    def contents(self, cursor: Any, table: TableName) -> Contents:
+        """The rows of a table; reads all of it."""
+        return Contents(*rows_of(cursor, f"SELECT count(*), {_SEQUENCES} FROM {table.sql} AS t")[0])
+
+    def found(
+        self, cursor: Any, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+    ) -> Found:
+        """Look the rows of the stage up in the table."""
+        live = "TRUE" if keep_deleted else f"NOT s.{quoted(DELETED)}"
+        older = f"t.{quoted(SEQUENCE)} < s.{quoted(SEQUENCE)}"
+        counted = f"count(*), {_SEQUENCES}, {_count(f'{live} AND NOT {older}')}, {_count(f'NOT ({live}) AND {older}')}"
+        each = [
+            rows_of(cursor, f"SELECT {counted} FROM {self.stage} AS s {self.join} {table.sql} AS t ON {same}")[0]
+            for same in self.matches(batch, declared)
+        ]
+        return Found(*map(sum, zip(*each, strict=True)))
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -155,7 +216,7 @@ class Database:
                 connection.commit()
         except driver.Error as error:
             said = str(error).strip()
-            shown = without_secrets(said, self.uri)
+            shown = without_secrets(self.words(error), self.uri)
             raise SinkError(f"{self.title}: {HIDDEN if values_are_hidden() else shown}; {wrote}") from (
                 cause(error) if shown == said else None
             )
@@ -171,6 +232,10 @@ class Database:
     def begin(self, cursor: Any) -> None:
         """Begin the transaction, where the driver does not."""
 
+    def words(self, error: Any) -> str:
+        """The driver's message, without rows of the table (SECURITY.md)."""
+        return str(error).strip()
+
     def missing_driver(self) -> str:
         """An error text with the line that installs the driver; empty: it can be imported."""
         try:
@@ -181,6 +246,29 @@ class Database:
                 f"(the extra '{self.extra}')"
             )
         return ""
+
+
+@attrs.frozen
+class Found:
+    """Rows of a stage that the table has.
+
+    Attributes:
+        rows, sequences: those of the table, as in ``Contents``.
+        stored: rows of the stage that are in the table, or a newer version of them.
+        undeleted: rows of the stage that are deleted, and in the table in an older version.
+    """
+
+    rows: int = 0
+    sequences: int = 0
+    stored: int = 0
+    undeleted: int = 0
+
+
+_SEQUENCES = f"CAST(coalesce(sum(t.{quoted(SEQUENCE)} % {MODULUS}), 0) AS BIGINT)"
+
+
+def _count(condition: str) -> str:
+    return f"CAST(coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0) AS BIGINT)"
 
 
 def check_collation(cursor: Any, batch: Batch, table: TableName) -> None:

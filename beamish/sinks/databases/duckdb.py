@@ -18,9 +18,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.errors import SinkError
 from beamish.kernels.upserts import MergeInto
-from beamish.sinks.databases.batch import Batch, TableName, quoted
-from beamish.sinks.databases.database import STAGE, FileDatabase, check_collation, decimal_fits, literal, rows_of
+from beamish.sinks.databases.batch import STAGE, Batch, TableName, quoted
+from beamish.sinks.databases.database import FileDatabase, check_collation, decimal_fits, equal, literal, rows_of
 
 _TYPES = {
     pa.bool_(): "BOOLEAN",
@@ -36,10 +37,12 @@ _TYPES = {
     pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
     pa.timestamp("us"): "TIMESTAMP",
 }
+_SAME = "IS NOT DISTINCT FROM"
 _WAIT_S = 30
 """How long a transaction waits for others to close the file, seconds."""
 _IN_USE = ("lock on file", "already attached")
 """DuckDB's error messages if another process has the file open, or this one is closing it."""
+_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDER = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"]
 
 
@@ -94,13 +97,30 @@ class DuckDb(FileDatabase):
         return declared == wanted or declared in wider or decimal_fits(wanted, declared)
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
-        schema = "current_schema()" if table.schema is None else literal(table.schema)
         found = rows_of(
             cursor,
-            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = current_database()"
-            f" AND schema_name = {schema} AND lower(table_name) = lower({literal(table.name)}) ORDER BY column_index",
+            f"SELECT column_name, data_type FROM duckdb_columns() WHERE {self._is('table', table)} ORDER BY column_index",
         )
         return dict(found)
+
+    def resolve(self, cursor: Any, table: TableName) -> TableName:
+        found = rows_of(
+            cursor, f"SELECT schema_name, table_name FROM duckdb_columns() WHERE {self._is('table', table)}"
+        )
+        schema, name = found[0] if found else (table.schema, table.name)
+        return TableName(None if table.schema is None else schema, name)
+
+    def same_name(self, column: str, name: str) -> str:
+        # DuckDB ignores the case of ASCII letters in names; its lower() converts others too.
+        return f"translate({column}, '{_UPPER}', '{_UPPER.lower()}') = translate({literal(name)}, '{_UPPER}', '{_UPPER.lower()}')"
+
+    def check_kind(self, cursor: Any, table: TableName) -> None:
+        if rows_of(cursor, f"SELECT 1 FROM duckdb_views() WHERE {self._is('view', table)}"):
+            raise SinkError(f"table {table}: it is a view; name a table")
+
+    def _is(self, kind: str, table: TableName) -> str:
+        schema = self.same_name("schema_name", table.schema) if table.schema else "schema_name = current_schema()"
+        return f"database_name = current_database() AND {schema} AND {self.same_name(f'{kind}_name', table.name)}"
 
     def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
         yield f"CREATE TABLE {table.sql} ({', '.join(f'{quoted(name)} {type_}' for name, type_ in types.items())})"
@@ -109,7 +129,10 @@ class DuckDb(FileDatabase):
         check_collation(cursor, batch, table)
 
     def merge(
-        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool, replay: bool
     ) -> Iterator[str]:
-        same = "IS NOT DISTINCT FROM"
-        yield MergeInto(table.sql, quoted(STAGE), batch.data, batch.identity, quoted, same, keep_deleted).update()
+        into = MergeInto(table.sql, self.stage, batch.data, batch.identity, quoted, _SAME, keep_deleted)
+        yield into.repeat() if replay else into.update()
+
+    def matches(self, batch: Batch, declared: Mapping[str, str]) -> Iterator[str]:
+        yield equal(batch.identity, _SAME)

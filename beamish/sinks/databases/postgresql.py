@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from beamish.addresses import is_uri, printable
 from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.upserts import DELETED
-from beamish.sinks.databases.batch import Batch, TableName, quoted
-from beamish.sinks.databases.database import STAGE, Database, decimal_fits, literal, names, newer, rows_of, written
+from beamish.sinks.databases.batch import STAGE, Batch, TableName, quoted
+from beamish.sinks.databases.database import Database, decimal_fits, literal, names, newer, rows_of, written
 
 _LONGEST = 63
 """Maximum length of a name in bytes; PostgreSQL truncates longer ones."""
@@ -28,6 +28,10 @@ _FITS = {
 """Types that hold all values of a type; decimals have rules of their own."""
 _AS_DECIMAL = {"smallint": "numeric(5,0)", "integer": "numeric(10,0)", "bigint": "numeric(19,0)"}
 _LENGTH = re.compile(r"character varying\((\d+)\)")
+_KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+_WITH_KEY = {"23503", "23505", "23P01"}
+"""The states of errors whose detail has a key; that of others may have a row."""
+_DETAIL = ("PG_DIAG_MESSAGE_DETAIL", b"PG_DIAG_MESSAGE_DETAIL")
 _NUL_IN_JSON = r"(^|[^\\])(\\\\)*\\u0000"
 _TYPES = {
     pa.bool_(): "boolean",
@@ -72,6 +76,34 @@ class PostgreSql(Database):
                     f"{name!r}: PostgreSQL truncates names after {_LONGEST} bytes, and this one has {len(name.encode())}; "
                     "choose a shorter one"
                 )
+        Database.check(self, table, columns)
+
+    def resolve(self, cursor: Any, table: TableName) -> TableName:
+        found = rows_of(
+            cursor,
+            "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            f" WHERE c.oid = to_regclass({literal(table.sql)})",
+        )
+        if found:
+            return TableName(*found[0])
+        schema = table.schema or rows_of(cursor, "SELECT current_schema()::text")[0][0]
+        return TableName(schema, table.name)
+
+    def check_kind(self, cursor: Any, table: TableName) -> None:
+        found = rows_of(cursor, f"SELECT relkind::text FROM pg_class WHERE oid = to_regclass({literal(table.sql)})")
+        for (kind,) in found:
+            if kind not in {"r", "p"}:
+                raise SinkError(f"table {table}: it is {_KINDS.get(kind, 'not a table')}; name a table")
+
+    def words(self, error: Any) -> str:
+        said, details = Database.words(self, error), getattr(error, "details", None) or ()
+        detail = next((bytes(value).decode(errors="replace") for name, value in details if name in _DETAIL), "")
+        if detail and getattr(error, "sqlstate", None) not in _WITH_KEY:
+            said = said.replace(detail, "(a row)")
+        return said
+
+    def settle(self, cursor: Any) -> None:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
     def type_name(self, type_: pa.DataType) -> str | None:
         if pa.types.is_decimal(type_):
@@ -152,7 +184,7 @@ class PostgreSql(Database):
         cursor.adbc_ingest(STAGE, batch.rows, mode="create", temporary=True)
 
     def merge(
-        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool, replay: bool
     ) -> Iterator[str]:
         columns = written(batch, keep_deleted=keep_deleted)
         values = ", ".join(
@@ -161,20 +193,21 @@ class PostgreSql(Database):
         )
         sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in columns if name not in batch.identity)
         yield (
-            f"INSERT INTO {table.sql} AS t ({names(columns)}) SELECT {values} FROM {quoted(STAGE)} AS s"
+            f"INSERT INTO {table.sql} AS t ({names(columns)}) SELECT {values} FROM {self.stage} AS s"
             f"{'' if keep_deleted else f' WHERE NOT s.{quoted(DELETED)}'}"
-            f" ON CONFLICT ({names(batch.identity)}) DO UPDATE SET {sets} WHERE {newer('excluded')}"
+            f" ON CONFLICT ({names(batch.identity)}) DO UPDATE SET {sets}{'' if replay else ' WHERE ' + newer('excluded')}"
         )
         if not keep_deleted:
-            # IS NOT DISTINCT FROM cannot use an index, so each set of null columns has its own statement.
-            for nulls in batch.null_patterns():
-                found = " AND ".join(
-                    _same(batch, name, declared[name], is_null=name in nulls) for name in batch.identity
-                )
+            for found in self.matches(batch, declared):
                 yield (
-                    f"DELETE FROM {table.sql} AS t USING {quoted(STAGE)} AS s"
-                    f" WHERE s.{quoted(DELETED)} AND {newer()} AND {found}"
+                    f"DELETE FROM {table.sql} AS t USING {self.stage} AS s"
+                    f" WHERE s.{quoted(DELETED)} AND {found}{'' if replay else f' AND {newer()}'}"
                 )
+
+    def matches(self, batch: Batch, declared: Mapping[str, str]) -> Iterator[str]:
+        # IS NOT DISTINCT FROM cannot use an index, so each set of null columns has its own statement.
+        for nulls in batch.null_patterns():
+            yield " AND ".join(_same(batch, name, declared[name], is_null=name in nulls) for name in batch.identity)
 
 
 def _same(batch: Batch, name: str, type_: str, *, is_null: bool) -> str:

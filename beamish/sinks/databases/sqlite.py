@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from beamish.errors import OptionError, SinkError
 from beamish.kernels.upserts import DELETED
-from beamish.sinks.databases.batch import Batch, TableName, quoted
+from beamish.sinks.databases.batch import STAGE, Batch, TableName, quoted
 from beamish.sinks.databases.database import (
-    STAGE,
     FileDatabase,
     check_collation,
     equal,
@@ -44,12 +43,40 @@ class Sqlite(FileDatabase):
     extra = "sqlite"
     json_type = "TEXT"
     options: ClassVar[Mapping[str, Any]] = {"timeout": _WAIT_S, "isolation_level": None}
+    stage = f"temp.{quoted(STAGE)}"
+    join = "CROSS JOIN"  # which forces the order: stage rows are looked up in the table
 
     def check(self, table: TableName, columns: Iterable[str]) -> None:
         if table.schema is not None:
             raise OptionError(
                 f"table={str(table)!r}: SQLite has no schemas; for one name with a dot write '\"{table}\"'"
             )
+        FileDatabase.check(self, table, columns)
+
+    def resolve(self, cursor: Any, table: TableName) -> TableName:
+        found = rows_of(
+            cursor,
+            f"SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND {self.same_name('name', table.name)}",
+        )
+        return TableName(None, found[0][0] if found else table.name)
+
+    def same_name(self, column: str, name: str) -> str:
+        return f"lower({column}) = lower({literal(name)})"  # of ASCII letters, as SQLite compares names
+
+    def check_kind(self, cursor: Any, table: TableName) -> None:
+        found = rows_of(
+            cursor,
+            f"SELECT type, sql FROM sqlite_master WHERE name = {literal(table.name)} AND type IN ('table', 'view')",
+        )
+        for kind, made in found:
+            if kind == "view" or made.upper().startswith("CREATE VIRTUAL"):
+                raise SinkError(f"table {table}: it is a {'view' if kind == 'view' else 'virtual table'}; name a table")
+            key = rows_of(cursor, f"SELECT name FROM pragma_index_list({literal(table.name)}) WHERE origin = 'pk'")
+            stored = f"SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = {literal(key[0][0])}" if key else ""
+            if stored and not rows_of(cursor, stored):
+                raise SinkError(
+                    f"table {table}: it is declared WITHOUT ROWID, and rows are replaced by their row id; declare it without that clause"
+                )
 
     def type_name(self, type_: pa.DataType) -> str | None:
         if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
@@ -73,7 +100,7 @@ class Sqlite(FileDatabase):
         cursor.execute(f"CREATE TEMP TABLE {quoted(STAGE)} ({names(columns)})")
         rows = zip(*(_values(batch.rows[name]) for name in columns), strict=True)
         places = ", ".join("?" * len(columns))
-        cursor.executemany(f"INSERT INTO temp.{quoted(STAGE)} VALUES ({places})", rows)
+        cursor.executemany(f"INSERT INTO {self.stage} VALUES ({places})", rows)
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
         found = rows_of(cursor, f"SELECT name, type FROM pragma_table_info({literal(table.name)})")
@@ -94,21 +121,35 @@ class Sqlite(FileDatabase):
             )
         check_collation(cursor, batch, table)
 
+    def check_upgraded(self, cursor: Any, batch: Batch, table: TableName, accept: str) -> None:
+        for name in batch.identity:
+            key = quoted(name)
+            is_float = pa.types.is_floating(batch.schema.field(name).type)
+            if is_float and rows_of(cursor, f"SELECT 1 FROM {table.sql} WHERE {key} IS NULL LIMIT 1"):
+                raise SinkError(
+                    f"table {table}: key column {name!r} has nulls, and an earlier version of beamish wrote NaN as null; this one writes "
+                    f"the text 'NaN', so a row would stay beside its newer version. Rebuild the table: sink.rebuild(spark.table(...), "
+                    f"checkpoint=...); or, if these keys are NaN, run UPDATE {table.sql} SET {key} = 'NaN' WHERE {key} IS NULL; or, if "
+                    f"they are null, {accept}"
+                )
+
     def merge(
-        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool, replay: bool
     ) -> Iterator[str]:
         columns, same = written(batch, keep_deleted=keep_deleted), equal(batch.identity, "IS")
         row_id = next(name for name in _ROW_IDS if name not in map(str.lower, declared))
-        # CROSS JOIN forces the join order: stage rows are looked up in the table.
         yield (
-            f"DELETE FROM {table.sql} WHERE {row_id} IN (SELECT t.{row_id} FROM temp.{quoted(STAGE)} AS s"
-            f" CROSS JOIN {table.sql} AS t WHERE {same} AND {newer()})"
+            f"DELETE FROM {table.sql} WHERE {row_id} IN (SELECT t.{row_id} FROM {self.stage} AS s"
+            f" {self.join} {table.sql} AS t WHERE {same}{'' if replay else f' AND {newer()}'})"
         )
         yield (
-            f"INSERT INTO {table.sql} ({names(columns)}) SELECT {names(columns, 's.')} FROM temp.{quoted(STAGE)} AS s"
+            f"INSERT INTO {table.sql} ({names(columns)}) SELECT {names(columns, 's.')} FROM {self.stage} AS s"
             f" WHERE {'' if keep_deleted else f'NOT s.{quoted(DELETED)} AND '}NOT EXISTS"
             f" (SELECT 1 FROM {table.sql} AS t WHERE {same})"
         )
+
+    def matches(self, batch: Batch, declared: Mapping[str, str]) -> Iterator[str]:
+        yield equal(batch.identity, "IS")
 
 
 def _affinity(declared: str) -> str:

@@ -31,7 +31,7 @@ from beamish.flow import BoundFlow
 from beamish.kernels.column_names import WATERMARK
 from beamish.spark.checkpoint.entries import entries_of, has_other_operators, state_errors, store_of
 from beamish.spark.checkpoint.hadoop_path import HadoopPath
-from beamish.spark.checkpoint.stored_query import StoredQuery, is_heartbeat
+from beamish.spark.checkpoint.stored_query import MIGRATED, StoredQuery, is_heartbeat
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.heartbeats import HeartbeatReader
 from beamish.spark.operator.processor import OUTPUT, CarryOver, RunnersEntries
@@ -351,7 +351,8 @@ def _finish(old: HadoopPath, new: HadoopPath, batch: int, ticks: _Ticks) -> None
     if not (new / f"commits/{committed}").exists():
         raise StateError("migrate: Spark did not run the batch that loads the state; nothing was written, try again")
     offsets, commits = (new / f"{name}/{committed}" for name in ("offsets", "commits"))
-    own = _Log.read(offsets).saying(batchWatermarkMs=watermark_ms, conf=last.said["conf"])
+    conf = {MIGRATED: str(batch), **last.said["conf"]}  # which has the key after an earlier migration
+    own = _Log.read(offsets).saying(batchWatermarkMs=watermark_ms, conf=conf)
     own.with_sources(ticks.of(last.sources)).write(offsets)
     _Log.read(commits).saying(nextBatchWatermarkMs=watermark_ms).write(commits)
     (new / "sources").delete()

@@ -32,10 +32,19 @@ from beamish.spark.operator.notes import NOTE
 from beamish.spark.runtime.session import shard_count
 
 
-def entry_digest(spark: SparkSession, checkpoint: str, batch: int) -> str:
+def digest_of(entry: str) -> str:
     """A digest of a batch's entry in the offset log."""
-    lines = spark.read.text(f"{checkpoint.rstrip('/')}/offsets/{batch}", wholetext=True).collect()
-    return f"offsets {hashlib.sha256(lines[0].value.encode()).hexdigest()[:32]}"
+    return f"offsets {hashlib.sha256(entry.encode()).hexdigest()[:32]}"
+
+
+MIGRATED = "beamish.migratedAfter"
+"""In the configuration of the batch that ``bm.migrate`` adds to a checkpoint: the last batch that sinks were called for."""
+
+
+def last_before_migration(entry: str) -> int | None:
+    """The last batch that sinks were called for, from the entry of a batch in the offset log; None: that batch."""
+    found = json.loads(entry.split("\n")[1]).get("conf", {}).get(MIGRATED)
+    return None if found is None else int(found)
 
 
 _BULK = r"(^|/)[a-z]-?\d+$"
@@ -85,8 +94,11 @@ def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
         StateError: the folder is not the checkpoint of a query that has committed a batch.
     """
     batch = max(one.number for one in read_batches(spark, checkpoint) if one.committed)
-    (metadata,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata", wholetext=True).collect()
-    return json.loads(metadata.value)["id"], batch, entry_digest(spark, checkpoint, batch)
+    metadata, entry = (
+        spark.read.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).collect()[0].value
+        for name in ("metadata", f"offsets/{batch}")
+    )
+    return json.loads(metadata)["id"], batch, digest_of(entry)
 
 
 def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
