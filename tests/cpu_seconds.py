@@ -10,7 +10,7 @@ import json
 import os
 import resource
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class CpuSeconds:
     """Plugin that counts CPU seconds per folder and reports them at the end; a worker of pytest-xdist gives its own to the controller."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
         self._last = 0.0
 
     def pytest_collection_finish(self) -> None:
@@ -97,7 +97,8 @@ class CpuSeconds:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        self.seconds.update(getattr(node, "workeroutput", {}).get("cpu_seconds", {}))
+        for folder, found in getattr(node, "workeroutput", {}).get("cpu_seconds", {}).items():
+            self.seconds[folder] += found
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         factor = slowness()

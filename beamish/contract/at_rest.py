@@ -20,6 +20,8 @@ from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.kernels.buffers import Flags
 from beamish.kernels.codes import factorize_rows, normalise
 
+UNLESS_EXTENDED = ", unless rows extend it"
+"""After the end of a merging window, which is not fixed."""
 EVER = (-END_OF_TIME_US, END_OF_TIME_US)
 
 

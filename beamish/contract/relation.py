@@ -93,7 +93,7 @@ class Relation:
         hidden = PANE_COLUMNS if self.is_panes else ()
         return pa.schema([field for field in self.schema if field.name not in hidden and not is_reserved(field.name)])
 
-    @property
+    @cached_property
     def own_columns(self) -> pa.Schema:
         """The columns of a whole row: without nested fields that the stage names, unless they are keys."""
         return pa.schema([field for field in self.columns if path_of(field) is None or field.name in self.keys])

@@ -145,13 +145,16 @@ def test_a_step_without_change_costs_no_segment():
 
 def test_every_kind_of_stage_is_counted():
     stages = [flow.stage for pipeline in PIPELINES.values() for flow in pipeline.flow.flows]
-    counted = {type(stage) for stage in (*stages, *(stage.of for stage in stages if isinstance(stage, Suppressed)))}
-    kinds = {kind for kind in classes_below(Stage) if kind.__module__.startswith("beamish.kinds")}
+    counted: set[type] = {
+        type(stage) for stage in (*stages, *(stage.of for stage in stages if isinstance(stage, Suppressed)))
+    }
+    kinds: set[type] = {kind for kind in classes_below(Stage) if kind.__module__.startswith("beamish.kinds")}
     assert kinds <= counted
 
 
-def classes_below(of: type) -> Iterator[type]:
-    for kind in of.__subclasses__():
+def classes_below(of: type[Any]) -> Iterator[type[Any]]:
+    below: list[type[Any]] = of.__subclasses__()
+    for kind in below:
         yield kind
         yield from classes_below(kind)
 

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.at_rest import EVER, Answer, Asked, Keeps, read_key
+from beamish.contract.at_rest import EVER, UNLESS_EXTENDED, Answer, Asked, Keeps, read_key
 from beamish.contract.keys import shard_of
 from beamish.contract.stored import Store
 from beamish.contract.updates import TIMESTAMP, TIMINGS, window_column
@@ -53,8 +53,6 @@ from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
 from beamish.watermarks import NO_WATERMARK_US
 
 TIME, NUMBER, ROW = "time", "number", "row"
-UNLESS_EXTENDED = ", unless rows extend it"
-"""After the end of a merging window, which is not fixed."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
