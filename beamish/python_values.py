@@ -70,7 +70,7 @@ def _of_arrow(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
     except (ValueError, OverflowError) as error:
-        raise NotPlainError(f"is no Python value ({error}): cast it") from error
+        raise NotPlainError(f"has no Python value ({error}): cast it") from error
 
 
 def _of_numpy(value: np.generic) -> Any:

@@ -1,8 +1,8 @@
 """Names of nested fields, and the columns that they stand for: ``a.b`` is the field ``b`` of the struct ``a``.
 
 A name is a column's, if there is one of exactly this name; else a path through structs, its parts separated by dots. A part with a dot of
-its own is written in backticks, as in Spark: ```a.b`.c``. Of a source, a part that is spelled in another case is found if only one is,
-as its columns are.
+its own is written in backticks, as in Spark: ```a.b`.c``. A part of a source's name may be in another
+case, if only one is alike.
 
 A stage sees a field that it names as a column of that name. ``with_named`` adds it to the stage's columns, with the path as the metadata of
 the Arrow field; ``with_fields`` to the rows, before they are packed. The field of a null struct is null.
@@ -117,7 +117,7 @@ def _child(values: pa.Array, name: str) -> pa.Array:
 
 
 def missing_words(schema: pa.Schema, name: Any) -> str:
-    """Why a path leads to no field, for a message; empty if its first part is no column."""
+    """Where a path ends short of a field, for a message; empty if there is not even its first column."""
     parts = parts_of(name)
     root = None if parts is None else spelled(schema.names, parts[0])
     if parts is None or root is None:

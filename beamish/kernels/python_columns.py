@@ -189,7 +189,9 @@ def _text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError("has half of a surrogate pair, so it is no Unicode text: replace it, or write bytes") from None
+        raise ValueError(
+            "has half of a surrogate pair, so it is not Unicode text: replace it, or write bytes"
+        ) from None
     return str.__str__(value)
 
 

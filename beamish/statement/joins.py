@@ -13,6 +13,7 @@ from beamish.accumulations import InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.durations import Duration
 from beamish.joining import as_of_join, merge
 from beamish.kernels.column_names import quoted
+from beamish.kernels.field_paths import parts_of
 from beamish.kinds.versions.options import VALID_FROM
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import calls_in
@@ -190,9 +191,9 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
     places: dict[str, int] = {}
     for join in read.joins:
         table = sources.tables[join.rows.name]
-        spelled = {str(key).lower(): str(key) for key in table.flow.inputs[0].relation.keys}
+        keys_by_path = _by_path(table.flow.inputs[0].relation.keys)
         pairs = [*_on_table(text, join, aliases)]
-        on = {before.column(mine): spelled.get(theirs.lower(), theirs) for mine, theirs in pairs}
+        on = {before.column(mine): keys_by_path.get(_lower(theirs), ".".join(theirs)) for mine, theirs in pairs}
         with text.at(join.start):
             inputs: dict[str, Any] = {read.rows.name: pipeline, join.rows.name: table}
             waits = table.flow.stage.declared("versions").allowed_lateness if final else 0
@@ -273,8 +274,18 @@ def _check(text: Text, join: Join, sources: Sources) -> None:
         )
 
 
-def _on_table(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[Tree, str]]:
-    """The expressions over the stream, and the key columns of the table."""
+def _by_path(keys: Sequence[Any]) -> dict[tuple[str, ...], str]:
+    """Key columns by what a statement calls them: a column, or a path to a nested field."""
+    paths = {_lower(path): str(key) for key in keys if (path := parts_of(key)) is not None}
+    return paths | {_lower([str(key)]): str(key) for key in keys}
+
+
+def _lower(path: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+def _on_table(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[Tree, Sequence[str]]]:
+    """The expressions over the stream, and the key columns of the table, as paths."""
     for mine, theirs in _on(text, join, aliases):
         if _owners(mine, aliases[1:]) or not isinstance(theirs, exp.Column):
             raise text.error(
@@ -282,7 +293,8 @@ def _on_table(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[
                 f"ON: a table is joined by its key: an expression over {aliases[0]} = a column of {join.rows.alias}; compute "
                 "other keys where the table is read",
             )
-        yield mine, theirs.name
+        path = [part.name for part in theirs.parts]
+        yield mine, path[1:] if len(path) > 1 and path[0].lower() == join.rows.alias.lower() else path
 
 
 def _on(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[Tree, Tree]]:

@@ -281,3 +281,69 @@ def test_rows_are_whole_without_the_fields_that_are_named():
     (pane,) = pairs.run(rows.advance_watermark_to_infinity())
     assert pane.key == {"r.v": 1}
     assert pane.values["p"]["x"] == {"ts": 1, "r": {"v": 1}}
+
+
+TIMES = bm.BoundedOutOfOrderness(0)
+DEEP_ROWS = (
+    TestStream()
+    .add(
+        [
+            {"t": {"ts": 1}, "r": {"k": "a", "v": 2}},
+            {"t": {"ts": 2}, "r": {"k": "a", "v": 5}},
+            {"t": {"ts": 2}, "r": None},
+        ]
+    )
+    .advance_watermark_to_infinity()
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        (
+            "SELECT r.k, SUM(r.v) AS s FROM x WHERE r.v > 1 GROUP BY r.k HAVING SUM(r.v) > 5 EMIT CHANGES",
+            [({"k": "a"}, {"s": 7})],
+        ),
+        (
+            "SELECT r.k, LATEST_BY_OFFSET(r) AS r FROM x GROUP BY r.k HAVING LATEST_BY_OFFSET(r).v > 2 EMIT CHANGES",
+            [({"k": "a"}, {"r": {"k": "a", "v": 5}})],
+        ),
+    ],
+)
+def test_a_statement_names_nested_fields(text, want):
+    query = bm.sql(text, event_time="t.ts", watermark=TIMES)
+    assert [(pane.key, pane.values) for pane in query.run(DEEP_ROWS)] == want
+
+
+@pytest.mark.parametrize("key", ["of.id", "OF.`id`", "id"])
+def test_a_statement_joins_by_nested_fields(key):
+    users = bm.Pipeline().event_time("at.ts", TIMES).key_by(key).versions("1 day")
+    rows = {"at": {"ts": 1}, "of": {"id": 1}, "id": 1, "p": {"name": "ann"}}
+    script = TestStream().add([rows], input="users").add([{"ts": 2, "u": {"id": 1}, "n": 3}], input="clicks")
+    on = "id" if key == "id" else "of.id"
+    query = bm.sql(
+        f"SELECT c.n, u.p.name AS name, u.{on} AS id FROM clicks c JOIN users u ON c.u.id = u.{on} WHERE u.p.name > 'a' EMIT CHANGES",
+        event_time="ts",
+        watermark=TIMES,
+        tables={"users": users},
+    )
+    panes = query.run(script.advance_watermark_to_infinity())
+    assert [pane.values for pane in panes] == [{"n": 3, "name": "ann", "id": 1}]
+
+
+def test_a_table_keyed_by_a_nested_field_begins_with_rows():
+    table = start(str).key_by("of.id").versions("1 day")
+    panes = table.run(
+        TestStream().add([{"ts": 2, "of": {"id": 1}, "v": 4}]), initial=[{"ts": 1, "of": {"id": 1}, "v": 3}]
+    )
+    assert {pane.key["of.id"] for pane in panes} == {1}
+    assert sorted(pane.values["v"] for pane in panes if pane.kind is bm.PaneKind.PANE)[-1] == 4
+    assert panes[0].values["v"] == 3
+
+
+def test_a_window_of_a_nested_key_says_why_it_waits():
+    pipeline = start({"ts": "t.ts"}.__getitem__).key_by("r.k").window(bm.FixedWindows(10)).accumulate(n=a.Sum("r.v"))
+    said = pipeline.why(TestStream(DEEP_ROWS.events[:1]), key="a", window=0)
+    assert "r.k='a' is open" in said
+    assert "the watermark to reach its end" in said
+    assert "r.k" in pipeline.explain()

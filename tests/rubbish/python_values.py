@@ -1,4 +1,4 @@
-"""What a row of a script may hold: values of each family of Python types, those that stand for others, nulls, and what is refused."""
+"""Cells of script rows: values of each family of Python types, values of numpy and pandas, nulls, and refused values."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ TIMES = {
     "of 65 bits": (2**63, "beyond 292,000 years"),
     "huge": (10**400, "beyond 292,000 years"),
 }
-"""What is no event time, and why."""
+"""Invalid event times, and why."""
 
 RECORDS = pd.DataFrame(
     {"ts": [pd.Timestamp(3, unit="s", tz="UTC"), pd.NaT], "at": [pd.NaT, pd.Timestamp(0, tz="UTC")]}

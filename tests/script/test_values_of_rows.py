@@ -111,7 +111,7 @@ def test_a_row_of_a_table_is_named_beside_its_initial_rows():
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_value_that_no_column_can_have_is_named_by_row_and_column(name):
+def test_an_unsupported_value_is_named_by_row_and_column(name):
     make, reason = REFUSED[name]
     for run in WAYS.values():
         refused(bm.ScriptError, lambda run=run: run([None, make()]), ["column 'v'", "row 2 ", reason])
@@ -138,7 +138,7 @@ def test_records_of_pandas_with_a_null_time_are_rows():
 
 
 @pytest.mark.parametrize(("time", "reason"), TIMES.values(), ids=TIMES)
-def test_a_time_that_is_none_is_named_by_row(time, reason):
+def test_an_invalid_time_is_named_by_row(time, reason):
     refused(
         bm.ScriptError,
         lambda: ALL.run(TestStream().add([{"ts": 1, "v": 1}]).add([{"ts": time}])),
@@ -149,7 +149,7 @@ def test_a_time_that_is_none_is_named_by_row(time, reason):
             refused(bm.ScriptError, lambda call=call: call(time), [call.__name__])
 
 
-def test_nat_is_no_time():
+def test_nat_is_not_a_time():
     refused(bm.ScriptError, lambda: TestStream().advance_watermark_to(NULLS[1]), ["advance_watermark_to=NaT"])
     refused(bm.ScriptError, lambda: TestStream().step(clock=np.datetime64("NaT")), ["step(clock)"])
 
@@ -173,7 +173,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("form", "row", "fragment"), CHANGES)
-def test_a_change_that_is_none_is_named_by_row(form, row, fragment):
+def test_an_invalid_change_is_named_by_row(form, row, fragment):
     pipeline = (
         bm.Pipeline().from_changelog(form).event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
     )
@@ -186,7 +186,7 @@ def test_a_change_that_is_none_is_named_by_row(form, row, fragment):
     )
 
 
-def test_a_pane_that_is_none_is_named_by_row():
+def test_an_invalid_pane_is_named_by_row():
     pipeline = (
         bm.Pipeline().from_panes().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
     )

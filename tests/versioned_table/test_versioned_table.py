@@ -375,7 +375,7 @@ def test_values_without_a_common_type_are_rejected(table, keys, values, fragment
 
 
 @pytest.mark.parametrize("null", [pd.NaT, pd.NA, np.datetime64("NaT")], ids=repr)
-def test_null_like_values_delete_and_are_no_keys_or_times(table, null):
+def test_null_like_values_delete_and_are_refused_as_keys_and_times(table, null):
     table.put("a", 1, 10)
     table.put("a", null, 20)
     assert (table.get("a"), table.get("a", as_of=19).value) == (None, 1)

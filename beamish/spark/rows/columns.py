@@ -284,7 +284,7 @@ def _check_case(given: Given, names: Sequence[str]) -> None:
     for name in names if given.case_matters else ():
         if resolved(_types(given), name) is not None and resolved(_types(given), name, any_case=False) is None:
             raise ColumnError(
-                f"there is no column {name!r}: fields are in another case (spark.sql.caseSensitive is on)"
+                f"{name!r} names fields in another case, and spark.sql.caseSensitive is on: spell them as they are"
             )
 
 
