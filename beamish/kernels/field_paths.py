@@ -38,7 +38,7 @@ def parts_of(name: Any) -> tuple[str, ...] | None:
     return None
 
 
-def spelled(names: Iterable[str], part: str, *, any_case: bool = True) -> str | None:
+def spelled(names: Iterable[Any], part: str, *, any_case: bool = True) -> str | None:
     """The name that a part of a path means; None: none, or several in other cases."""
     known = [name for name in names if isinstance(name, str)]
     if part in known or not any_case:
@@ -49,8 +49,8 @@ def spelled(names: Iterable[str], part: str, *, any_case: bool = True) -> str | 
 
 def resolved(schema: pa.Schema, name: Any, *, any_case: bool = True) -> pa.Field | None:
     """The field that a path means, as a column of this name; None: no such path, or a column has this name."""
-    parts = None if name in schema.names else parts_of(name)
-    if parts is None:
+    parts = parts_of(name)
+    if parts is None or name in schema.names:
         return None
     root = spelled(schema.names, parts[0], any_case=any_case)
     if root is None or schema.names.count(root) > 1:
@@ -71,8 +71,8 @@ def resolved(schema: pa.Schema, name: Any, *, any_case: bool = True) -> pa.Field
 
 def value_of(row: Mapping[str, Any], name: Any) -> Any:
     """A column of a Python row, or the nested field that a path means; None: missing."""
-    parts = None if name in row else parts_of(name)
-    if parts is None:
+    parts = parts_of(name)
+    if parts is None or name in row:
         return row.get(name)
     value: Any = row
     for part in parts:
@@ -89,7 +89,7 @@ def path_of(field: pa.Field) -> Sequence[str] | None:
 
 def with_named(schema: pa.Schema, known: pa.Schema, names: Iterable[Any], *, any_case: bool) -> pa.Schema:
     """A schema with the nested fields among these names, found in the ``known`` columns."""
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         field = resolved(known, name, any_case=any_case)
         if field is not None and name not in schema.names:
             schema = schema.append(field)

@@ -24,6 +24,7 @@ from tests.kinds.refine.strategy import Shown, meaning
 from tests.kinds.window.twin_pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.accumulations import Row
 from tests.twin.errors import check_accumulators, windows_of, without_errors
+from tests.twin.fields import Fields
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
@@ -47,7 +48,9 @@ def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     """The same, event by event."""
     flow = pipeline.flow.completed
     twin = twin_of(flow)
-    return [told(flow, twin.step(as_step(event))) for event in events]
+    steps = (as_step(event) for event in events)
+    steps = (attrs.evolve(step, rows=tuple(map(Fields, step.rows))) for step in steps)
+    return [told(flow, twin.step(step)) for step in steps]
 
 
 def twin_of(flow: Flow) -> Any:
@@ -62,7 +65,7 @@ def numbering_of(flow: Flow) -> Any:
     return None if window is None else window.numbering
 
 
-class Signed(dict[str, Any]):
+class Signed(Fields):
     """The values of a row, and whether it is a retraction (rules/stages.md#retractions-as-rows)."""
 
     def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
@@ -427,7 +430,7 @@ class Twin:
         for row_values, removal in unfolded(source, rows):
             if not self.wanted(row_values, source.where):
                 continue
-            values = Signed(row_values, removal) if source.form else dict(row_values)
+            values = Signed(row_values, removal) if source.form else Fields(row_values)
             key, name = self.key_of(values, source.keys)
             # rules/windows.md#untimed: in all of time rows need none
             time = 0 if has_no_event_time(source.event_time) else values.get(source.event_time)

@@ -17,6 +17,7 @@ from beamish.script import Step
 from beamish.windows.option import END_OF_TIME_US
 from tests.declared_options import said
 from tests.kinds.refine.strategy import meaning
+from tests.twin.fields import Fields
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same, spark_order
 from tests.twin.run import NO_WATERMARK, Follower, out_of_range, twin_of
@@ -88,7 +89,7 @@ class Side:
 def arrival(pane: Pane, columns: Sequence[str]) -> Arrival:
     """A pane as a row; its key columns come first, unless its stage has the columns in another order."""
     values = {**pane.key, **pane.values}
-    values = {name: values[name] for name in columns or values}
+    values = Fields({name: values[name] for name in columns or values})
     return Arrival(values, time_of(pane.timestamp), pane.window, pane.kind is PaneKind.RETRACTION)
 
 
