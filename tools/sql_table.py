@@ -118,8 +118,8 @@ def functions() -> Iterator[tuple[str, str]]:
         if spark:
             others.setdefault((is_known(name), spark), []).append(name)
     for (differs, spark), names in sorted(others.items(), key=lambda one: (one[0][0], one[1])):
-        said = "refused: neither Spark nor bm.sql has it" if spark == "-" else f"write {_code(spark)}"
-        yield listed(names), said + (": Spark's has other arguments or results" if differs else "")
+        said = "refused: neither Spark nor bm.sql has it" if spark == "-" else _code(spark)
+        yield listed(names), said + (": Spark's differs" if differs else "")
 
 
 def listed(names: Iterable[str]) -> str:

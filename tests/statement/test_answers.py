@@ -218,7 +218,7 @@ def test_values_by_offset_are_those_of_ksqldb():
         }  # fmt: skip
 
 
-def test_values_by_offset_of_nulls_only_are_none():
+def test_values_by_offset_of_nulls_only():
     text = "SELECT k, LATEST_BY_OFFSET(v, 2) AS l, EARLIEST_BY_OFFSET(v, 2, FALSE) AS e, LATEST_BY_OFFSET(v) AS one FROM t GROUP BY k"
     rows = [{"ts": 1, "k": 1, "v": None, "at": at} for at in range(3)]
     (pane,) = sql(text, offset="at").run(TestStream().add(rows))

@@ -1,4 +1,4 @@
-"""Law: a trigger that is said to lose no rows finishes in no window that may take more (rules/triggers.md#triggers-that-can-lose-rows)."""
+"""Law: a trigger that declares to lose no rows finishes in no window that may take another (rules/triggers.md#triggers-that-can-lose-rows)."""
 
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ always_listed = st.just(True)  # noqa: FBT003 - Hypothesis'
 
 @cost(2)
 @given(st.data(), triggers)
-def test_what_loses_no_rows_drops_none_of_a_finished_window(data, trigger):
+def test_a_trigger_that_loses_no_rows_drops_none_of_a_finished_window(data, trigger):
     drawn = pipelines(
         trigger=st.just(trigger), accumulation=counts, watermark=bounded_out_of_orderness, with_dropped=always_listed
     )
