@@ -51,4 +51,5 @@ if came != 2:
 print(f"""
 The answer. {came} plays break the law; some expected {believed}, that is, no script at all. The first moves the
 watermark past the window of the second, which is dropped. A test shows what its author thought of;
-a law is checked on random scripts, and the smallest failing one shows what is missing.""")
+a law is checked on random scripts, and the smallest failing one shows what is missing.
+With another version of Hypothesis the drawn times and names may differ.""")
