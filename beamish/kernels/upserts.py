@@ -76,6 +76,10 @@ class Contents:
     rows: int
     sequences: int
 
+    def plus(self, change: Contents) -> Contents:
+        """The contents after a change."""
+        return Contents(self.rows + change.rows, self.sequences + change.sequences)
+
 
 MODULUS = 1_000_003
 """A prime: sums of sequences modulo it do not overflow."""

@@ -26,7 +26,7 @@ from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.upserts import DELETED, REBUILT, Contents, Mark, Marked
 from beamish.sinks.databases import database_of
 from beamish.sinks.databases.batch import MARKS, Batch, TableName, quoted
-from beamish.sinks.databases.database import Database, Found, literal, rows_of, written
+from beamish.sinks.databases.database import Database, literal, rows_of, written
 from beamish.sinks.options import is_driver, read_fields, read_flag, read_keys
 
 if TYPE_CHECKING:
@@ -208,21 +208,6 @@ def sql(
 
 
 @attrs.frozen
-class Change:
-    """Rows of a batch that the table had before it, and has after it."""
-
-    before: Found
-    after: Found
-
-    def added_to(self, contents: Contents) -> Contents:
-        """The contents of the table after the batch."""
-        return Contents(
-            contents.rows + self.after.rows - self.before.rows,
-            contents.sequences + self.after.sequences - self.before.sequences,
-        )
-
-
-@attrs.frozen
 class SqlSink:
     """The function of ``bm.sinks.sql``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
@@ -313,11 +298,11 @@ class SqlSink:
             before.check_takes(mark)
             if before.accept_keys:
                 self.database.check_upgraded(cursor, batch, table, before.accept_keys)
-            found = self._merge(cursor, table, batch, declared, replay=before.is_replay(mark))
+            change = self._merge(cursor, table, batch, declared, replay=before.is_replay(mark))
             if not declared or (before.last is None):
                 had = Contents(0, 0)
             known = mark.query or (before.last.query if before.last and declared else "")
-            contents = self.database.contents(cursor, table) if had is None else found.added_to(had)
+            contents = self.database.contents(cursor, table) if had is None else had.plus(change)
             mark = write_mark(cursor, self.database, table, attrs.evolve(mark, query=known), contents)
         _left[key] = mark
 
@@ -332,29 +317,30 @@ class SqlSink:
 
     def _merge(
         self, cursor: Any, table: TableName, batch: Batch, declared: Mapping[str, str], *, replay: bool = False
-    ) -> Change:
-        """Merge a batch; what it changed (SinkError: the table does not fit, or did not store a row)."""
+    ) -> Contents:
+        """Merge a batch; how it changes the contents of the table (SinkError: the table does not fit, or did not store a row)."""
         types = self._types(batch)
         declared = declared or self._made(cursor, table, batch, types)
         self._check_fits(table, types, declared)
         self.database.check_identity(cursor, batch, table)
         self.database.check_values(batch, table, declared)
         if not batch.rows.num_rows:
-            return Change(Found(), Found())
-        self.database.load(cursor, batch)
-        before = self.database.found(cursor, batch, table, declared, keep_deleted=self.keep_deleted)
-        for statement in self.database.merge(batch, table, declared, keep_deleted=self.keep_deleted, replay=replay):
+            return Contents(0, 0)
+        database, deleted = self.database, self.keep_deleted
+        database.load(cursor, batch)
+        change = database.change(cursor, batch, table, declared, keep_deleted=deleted, replay=replay)
+        for statement in database.merge(batch, table, declared, keep_deleted=deleted, replay=replay):
             cursor.execute(statement)
-        self.database.settle(cursor)
-        after = self.database.found(cursor, batch, table, declared, keep_deleted=self.keep_deleted)
-        missing = (batch.rows.num_rows if self.keep_deleted else batch.live) - after.stored
-        if missing or after.undeleted:
-            raise SinkError(
-                f"table {table}: of a batch of {batch.rows.num_rows} changes {max(missing, 0)} rows were not stored and {after.undeleted} not deleted, though the "
-                "database reported no error: a trigger, a rule, a policy or a conflict clause (ON CONFLICT IGNORE) of the table passes over them, or it has several rows "
-                "of one identity. Remove it, or choose another table"
-            )
-        return Change(before, after)
+        if database.may_pass_over(cursor, table):
+            database.settle(cursor)
+            missing, undeleted = database.missed(cursor, batch, table, declared, keep_deleted=deleted)
+            if missing > 0 or undeleted:
+                raise SinkError(
+                    f"table {table}: of a batch of {batch.rows.num_rows} changes {missing} rows were not stored and {undeleted} not "
+                    "deleted, though the database reported no error: a trigger, a rule, a policy or a conflict clause (ON CONFLICT "
+                    "IGNORE) of the table passes over them. Remove it, or choose another table"
+                )
+        return change
 
     def _types(self, batch: Batch) -> Mapping[str, str]:
         """The types of the columns that are written (ColumnError: a column has an unsupported type)."""

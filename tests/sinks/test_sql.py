@@ -428,7 +428,7 @@ def test_a_table_that_others_changed_is_refused(uri, ask, how):
         restart()
     before = ask("SELECT * FROM totals")
     with pytest.raises(
-        SinkError, match=r"batch 1 left 2 rows in it, and it has .*sink\.rebuild.*accept.*: UPDATE"
+        SinkError, match=r"after batch 1 it had 2 rows, and it has .*sink\.rebuild.*accept.*: UPDATE"
     ) as refused:
         put(sink, change("blue", 0, 3, 4), batch=2)
     assert ask("SELECT * FROM totals") == before

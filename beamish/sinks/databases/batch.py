@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.kernels.codes import factorize_rows, hash_rows, normalise
-from beamish.kernels.upserts import DELETED, SEQUENCE
+from beamish.kernels.upserts import DELETED, MODULUS, SEQUENCE, Contents
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -118,10 +118,10 @@ class Batch:
         """All columns with their types."""
         return self.rows.schema
 
-    @property
-    def live(self) -> int:
-        """How many rows are not deleted."""
-        return self.rows.num_rows - int(pc.sum(self.rows[DELETED]).as_py() or 0)
+    def stored(self, *, keep_deleted: bool) -> Contents:
+        """The rows that an empty table would have after it."""
+        rows = self.rows if keep_deleted else self.rows.filter(pc.invert(self.rows[DELETED]))
+        return Contents(rows.num_rows, int(np.sum(np.asarray(rows[SEQUENCE], dtype=np.int64) % MODULUS)))
 
     @property
     def nulls(self) -> list[str]:

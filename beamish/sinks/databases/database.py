@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -175,6 +175,10 @@ class Database:
         """Conditions for a row ``t`` of the table to have the identity of a row ``s`` of the stage; at most one holds for a row."""
         raise NotImplementedError
 
+    def may_pass_over(self, cursor: Any, table: TableName) -> bool:
+        """Whether the table has triggers, rules, policies or clauses of its own, which may not store or delete a row without an error."""
+        raise NotImplementedError
+
     def settle(self, cursor: Any) -> None:
         """Run what the table's constraints and triggers have deferred to the end of the transaction."""
 
@@ -182,20 +186,52 @@ class Database:
 
     def contents(self, cursor: Any, table: TableName) -> Contents:
         """The rows of a table; reads all of it."""
-        return Contents(*rows_of(cursor, f"SELECT count(*), {_SEQUENCES} FROM {table.sql} AS t")[0])
+        return Contents(*rows_of(cursor, f"SELECT count(*), {_sum(f't.{_SEQUENCE}')} FROM {table.sql} AS t")[0])
 
-    def found(
-        self, cursor: Any, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
-    ) -> Found:
-        """Look the rows of the stage up in the table."""
+    def change(
+        self,
+        cursor: Any,
+        batch: Batch,
+        table: TableName,
+        declared: Mapping[str, str],
+        *,
+        keep_deleted: bool,
+        replay: bool,
+    ) -> Contents:
+        """How the merge of the stage will change the contents of the table."""
+        changed = "TRUE" if replay else newer()
         live = "TRUE" if keep_deleted else f"NOT s.{quoted(DELETED)}"
-        older = f"t.{quoted(SEQUENCE)} < s.{quoted(SEQUENCE)}"
-        counted = f"count(*), {_SEQUENCES}, {_count(f'{live} AND NOT {older}')}, {_count(f'NOT ({live}) AND {older}')}"
+        counted = (live, f"NOT ({live}) AND {changed}")
+        summed = (
+            f"CASE WHEN {changed} THEN t.{_SEQUENCE} END",
+            f"CASE WHEN {live} AND NOT {changed} THEN s.{_SEQUENCE} END",
+        )
+        matched, removed, replaced, kept = self._joined(
+            cursor, batch, table, declared, [*map(_count, counted), *map(_sum, summed)]
+        )
+        stored = batch.stored(keep_deleted=keep_deleted)
+        return Contents(stored.rows - matched - removed, stored.sequences - kept - replaced)
+
+    def missed(
+        self, cursor: Any, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+    ) -> tuple[int, int]:
+        """How many rows of the stage the merge has not stored, and how many not deleted."""
+        live = "TRUE" if keep_deleted else f"NOT s.{quoted(DELETED)}"
+        counted = [_count(f"{live} AND NOT {newer()}"), _count(f"NOT ({live}) AND {newer()}")]
+        there, undeleted = self._joined(cursor, batch, table, declared, counted)
+        return batch.stored(keep_deleted=keep_deleted).rows - there, undeleted
+
+    def _joined(
+        self, cursor: Any, batch: Batch, table: TableName, declared: Mapping[str, str], sums: Sequence[str]
+    ) -> list[int]:
+        """Sums over the rows of the stage, each with the row of the table that has its identity."""
         each = [
-            rows_of(cursor, f"SELECT {counted} FROM {self.stage} AS s {self.join} {table.sql} AS t ON {same}")[0]
+            rows_of(cursor, f"SELECT {', '.join(sums)} FROM {self.stage} AS s {self.join} {table.sql} AS t ON {same}")[
+                0
+            ]
             for same in self.matches(batch, declared)
         ]
-        return Found(*map(sum, zip(*each, strict=True)))
+        return [sum(column) for column in zip(*each, strict=True)]
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -248,27 +284,15 @@ class Database:
         return ""
 
 
-@attrs.frozen
-class Found:
-    """Rows of a stage that the table has.
-
-    Attributes:
-        rows, sequences: those of the table, as in ``Contents``.
-        stored: rows of the stage that are in the table, or a newer version of them.
-        undeleted: rows of the stage that are deleted, and in the table in an older version.
-    """
-
-    rows: int = 0
-    sequences: int = 0
-    stored: int = 0
-    undeleted: int = 0
+_SEQUENCE = f"{quoted(SEQUENCE)} % {MODULUS}"
 
 
-_SEQUENCES = f"CAST(coalesce(sum(t.{quoted(SEQUENCE)} % {MODULUS}), 0) AS BIGINT)"
+def _sum(values: str) -> str:
+    return f"CAST(coalesce(sum({values}), 0) AS BIGINT)"
 
 
 def _count(condition: str) -> str:
-    return f"CAST(coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0) AS BIGINT)"
+    return _sum(f"CASE WHEN {condition} THEN 1 END")
 
 
 def check_collation(cursor: Any, batch: Batch, table: TableName) -> None:

@@ -118,6 +118,9 @@ class DuckDb(FileDatabase):
         if rows_of(cursor, f"SELECT 1 FROM duckdb_views() WHERE {self._is('view', table)}"):
             raise SinkError(f"table {table}: it is a view; name a table")
 
+    def may_pass_over(self, cursor: Any, table: TableName) -> bool:
+        return False  # it has neither triggers nor rules
+
     def _is(self, kind: str, table: TableName) -> str:
         schema = self.same_name("schema_name", table.schema) if table.schema else "schema_name = current_schema()"
         return f"database_name = current_database() AND {schema} AND {self.same_name(f'{kind}_name', table.name)}"

@@ -102,6 +102,12 @@ class PostgreSql(Database):
             said = said.replace(detail, "(a row)")
         return said
 
+    def may_pass_over(self, cursor: Any, table: TableName) -> bool:
+        own = "relhastriggers OR relhasrules OR relrowsecurity OR relkind = 'p'"
+        return bool(
+            rows_of(cursor, f"SELECT 1 FROM pg_class WHERE oid = to_regclass({literal(table.sql)}) AND ({own})")
+        )
+
     def settle(self, cursor: Any) -> None:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 

@@ -95,6 +95,10 @@ class Sqlite(FileDatabase):
         # A transaction that reads before it writes fails at once if another one writes; this one waits.
         cursor.execute("BEGIN IMMEDIATE")
 
+    def may_pass_over(self, cursor: Any, table: TableName) -> bool:
+        own = "type = 'trigger' OR upper(sql) LIKE '%CONFLICT%'"
+        return bool(rows_of(cursor, f"SELECT 1 FROM sqlite_master WHERE tbl_name = {literal(table.name)} AND ({own})"))
+
     def load(self, cursor: Any, batch: Batch) -> None:
         columns = batch.rows.column_names
         cursor.execute(f"CREATE TEMP TABLE {quoted(STAGE)} ({names(columns)})")
