@@ -29,7 +29,8 @@ def merge(
     per batch, and none for a replayed batch. Structs, arrays and maps are stored as they are.
 
     Args:
-        table: the SQL name of the table: ``hourly``, ``catalog.stats.hourly``, ``delta.`/folder/hourly```.
+        table: the SQL name of the table: ``delta.`/folder/hourly```, ``catalog.stats.hourly``; ``hourly`` only if the default catalog
+            outlives the driver.
         keep_deleted: keep deleted rows, marked by a column ``_deleted``. Delta and Iceberg refuse a batch older than the
             last. In other formats such a batch restores deleted rows that were not kept.
         create: create the table if it does not exist, in this format: ``"delta"`` or ``"iceberg"``. None: it exists.

@@ -10,6 +10,7 @@ import pytest
 import beamish as bm
 from beamish import accumulations, triggers
 from tests.pages import blocks, kind_of, run_page
+from tests.servers import lake
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {str(path.relative_to(DOCS)): path.read_text("utf-8") for path in sorted(DOCS.rglob("*.md"))}
@@ -58,13 +59,24 @@ def test_python_in_a_page_prints_the_block_below_on_spark(spark, name, tmp_path,
 
 @pytest.mark.parametrize("name", sorted(FRAGMENTS))
 def test_program_fragments_use_existing_names(name):
+    imported: set[str] = set()
     for code, _ in blocks(PAGES[name]):
         tree = ast.parse(code)
+        imported |= {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "bm":
                 assert hasattr(bm, node.attr), node.attr
-            if isinstance(node, ast.Name) and node.id[0].isupper() and not node.id.isupper():
+            if (
+                isinstance(node, ast.Name)
+                and node.id[0].isupper()
+                and not node.id.isupper()
+                and node.id not in imported
+            ):
                 assert hasattr(accumulations, node.id) or hasattr(triggers, node.id), node.id
+
+
+def test_the_page_of_sinks_names_the_tested_package():
+    assert f"| {'.'.join(lake.PYSPARK.split('.')[:2])} | `{lake.PACKAGES['delta']}` |" in PAGES["sinks.md"]
 
 
 @pytest.mark.parametrize("name", EXCERPTS)
