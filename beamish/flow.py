@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from beamish.contract.at_rest import Keeps
 from beamish.contract.operator import Operator
-from beamish.contract.relation import Relation
+from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
 from beamish.contract.stand_ins import STAND_INS
 from beamish.errors import PipelineError
@@ -23,6 +23,7 @@ from beamish.kernels.identity import identity
 from beamish.kernels.spec import UnreadableError, read_spec, shown_spec
 from beamish.source import Source
 from beamish.tables.older import described
+from beamish.triggers import Never
 from beamish.watermarks import Watermark
 
 
@@ -126,6 +127,38 @@ class Flow:
             for number, taken in enumerate(flow.inputs):
                 if isinstance(taken, Source):
                     yield taken, flow, number
+
+    @property
+    def may_fire_again(self) -> bool:
+        """Whether a window of its stage may have several panes."""
+        trigger = self.stage.core.declared("trigger")
+        if trigger is None:
+            return True
+        late = bool(self.stage.core.declared("lateness")) and not isinstance(trigger, Never)
+        return late or trigger.can_fire_before_end()
+
+    @property
+    def counted_firings(self) -> str | None:
+        """Why its stage counts how often another one fires: it adds up panes that are neither final nor retracted; None: it does not.
+
+        A condition on the panes may choose one of each window.
+        """
+        core = self.stage.core
+        accumulations = core.declared("accumulations") or {}
+        for taken in self.inputs:
+            if not isinstance(taken, Panes) or (taken.where or core.declared("where")) is not None:
+                continue
+            follows = taken.flow.gives.follows
+            is_part = follows is SlotSemantics.ADDING
+            names = [name for name, of in accumulations.items() if of.inputs == () or not is_part]
+            if names and taken.flow.may_fire_again and follows in (SlotSemantics.ADDING, SlotSemantics.REPLACING):
+                what = "the parts of a result" if is_part else "results so far, each with the rows of the one before"
+                return (
+                    f"accumulate({names[0]}={accumulations[names[0]]!r}) counts firings: its rows are the panes of the stage "
+                    f"{f'{taken.name!r} ' if taken.name else ''}before, which are {what}; make that stage "
+                    ".accumulating_and_retracting(), or give it .suppress(bm.UntilWindowCloses())"
+                )
+        return None
 
     def initial(self, given: Any) -> dict[str | None, Any]:
         """The initial rows of tables, by the names of their sources.

@@ -13,7 +13,7 @@ from beamish.addresses import printable
 from beamish.checkpoint.of_script import ScriptStages
 from beamish.checkpoint.questions import CheckpointState, ScriptState
 from beamish.checkpoint.upgrade import check_next_run
-from beamish.costs import YEAR, check_span
+from beamish.costs import YEAR, check_span, warn
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain, explained
@@ -362,7 +362,7 @@ class Pipeline:
         for name, accumulation in accumulations.items():
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         before = self.flow.stage.declared("accumulations") or {}
-        return self._with(accumulations={**before, **accumulations})
+        return _warned("accumulate(...)", self._with(accumulations={**before, **accumulations}))
 
     def where(self, condition: pc.Expression) -> Pipeline:
         """Keep only the rows, or in a later stage the panes, that satisfy a condition; a second call adds to the first.
@@ -870,7 +870,7 @@ class Pipeline:
         flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys, where=source.where))
         if is_complete(flow):
             flow.completed.check()
-        return Pipeline(flow)
+        return _warned("then(...)", Pipeline(flow))
 
     def run(self, test_stream: TestStream, *, initial: Any = None) -> list[Pane]:
         """Run a script in process, without Spark.
@@ -1093,6 +1093,13 @@ def _both(before: Formula | None, formula: Formula) -> Formula:
 
 def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
     return [f"{one.__name__}()" if isinstance(one, type) else repr(one) for one in unnamed]
+
+
+def _warned(call: str, pipeline: Pipeline) -> Pipeline:
+    """A pipeline, after a warning if its last stage counts how often the one before it fires."""
+    if is_complete(pipeline.flow) and (reason := pipeline.flow.completed.counted_firings):
+        warn(f"{call}: {reason}")
+    return pipeline
 
 
 def is_complete(flow: Flow) -> bool:
