@@ -79,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--seed", type=int, default=0, metavar="N", help="another seed draws others; default: 0")
     check.add_argument("--disorder", metavar="SPAN", help="how far the source's rows are out of order: '30 seconds'")
     check.add_argument(
+        "--counts-firings",
+        action="store_true",
+        help="a stage may add up panes of the one before that are neither final nor retracted",
+    )
+    check.add_argument(
         "--on-spark", type=int, default=0, metavar="N", help="the number of examples on Spark; default: 0"
     )
     check.add_argument(
@@ -122,6 +127,7 @@ def _check(asked: argparse.Namespace) -> str:
         seed=asked.seed,
         picture=asked.picture,
         on_spark=asked.on_spark,
+        counts_firings=asked.counts_firings,
         progress=_bar(asked.examples) if sys.stderr.isatty() else None,
         **options,
     )

@@ -20,32 +20,46 @@ FOUND = {
     "acc_08": "same_rows_have_same_value",
     "acc_09": "merge_agrees_with_add",
     "acc_10": None,  # it is the highest of 0 and its values, which keeps all laws; what is expected tells them apart
+    "acc_11": "same_rows_have_same_value",
     "trigger_01": "firings_are_announced",
     "trigger_02": "state_merged_alone_is_unchanged",
     "trigger_03": "firing_rearms",
     "trigger_04": "firing_rearms",
     "trigger_05": "states_merge_in_any_order",
+    "trigger_06": "firing_rearms",
     "pipeline_01": "no_row_is_too_late",
     "pipeline_02": "live_panes_equal_expected",
     "pipeline_03": "live_panes_equal_expected",
     "pipeline_04": "no_row_is_too_late",
     "pipeline_05": "live_panes_equal_expected",
+    "pipeline_06": "no_row_is_too_late",
+    "pipeline_07": None,  # what shows nothing is refused
+    "pipeline_08": None,
 }
-DEEP = ("pipeline_01", "pipeline_03", "pipeline_04", "pipeline_05")
+VACUOUS = {
+    "pipeline_07": r"accumulate\(clicks=Sum.*counts firings: .*or pass counts_firings=True",
+    "pipeline_08": r"had firings .*the trigger never fired: is it ever ready\? Give it a lower count",
+}
+"""Wrong code of which the laws compare nothing: the check fails, and says what to change."""
+SEEDS = (20261127, *range(21))
+"""A law must break at each of these."""
+DEEP = ("pipeline_01", "pipeline_03", "pipeline_04", "pipeline_05", "pipeline_06")
 """Those that take seconds, for ``make test-deep``; pipeline_02 is in ``make test``."""
 FEW = 10
 """Examples of right code."""
 
 
-def check(name, examples=200):
+def check(name, examples=200, seed=0):
     module = import_module(f"tests.testing.mutants.{name}")
     if name.startswith("acc"):
-        laws.check_accumulation(module.accumulation, values=st.sampled_from(module.values), examples=examples)
+        laws.check_accumulation(
+            module.accumulation, values=st.sampled_from(module.values), examples=examples, seed=seed
+        )
     elif name.startswith("trigger"):
-        laws.check_trigger(module.trigger, examples=examples)
+        laws.check_trigger(module.trigger, examples=examples, seed=seed)
     else:
         given = {"rows": module.rows, "expected": module.expected, "disorder": module.DISORDER}
-        laws.check(module.pipeline, examples=examples, **given)
+        laws.check(module.pipeline, examples=examples, seed=seed, **given)
 
 
 def some(names):
@@ -60,6 +74,41 @@ def test_wrong_code_is_found(name):
         check(name)
     assert raised.value.law.__name__ == FOUND[name]
     assert str(raised.value).count("'ts'") <= 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["trigger_04", "trigger_06"])
+def test_a_window_that_stays_ready_is_found_at_each_seed(name, seed):
+    with pytest.raises(laws.LawError, match="firing_rearms"):
+        check(name, seed=seed)
+
+
+@pytest.mark.dear
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.deep] * (seed != 3)) for seed in SEEDS])
+def test_a_disorder_above_the_delay_is_found_at_each_seed(seed):
+    with pytest.raises(laws.LawError, match="no_row_is_too_late"):
+        check("pipeline_06", 100, seed)
+
+
+@pytest.mark.dear
+@pytest.mark.parametrize("name", VACUOUS)
+def test_a_check_that_compares_nothing_fails(name):
+    with pytest.raises(laws.VacuousError, match=VACUOUS[name]):
+        check(name, FEW)
+
+
+def test_shared_state_is_named_in_few_lines():
+    shared = import_module("tests.testing.mutants.acc_11").SharedList
+    with pytest.raises(laws.LawError, match="whatever was called before: no state is shared"):
+        check("acc_11")
+    shared.values[:] = [0.0] * 100
+    with pytest.raises(laws.LawError) as raised:
+        laws.accumulators_share_no_state(shared("amount"), [0.0], [0.0])
+    assert "rows that are added to another one, of another window or key, do not change it" in str(raised.value)
+    with pytest.raises(laws.LawError) as raised:
+        laws.arguments_are_unchanged(shared("amount"), [0.0], [0.0])
+    assert "more lines)" in str(raised.value)
+    assert len(str(raised.value).splitlines()) < 60
 
 
 @pytest.mark.dear

@@ -186,6 +186,9 @@ def test_facts_of_a_run():
     assert facts(visits, script, visits.run(script)) == {
         "rows": 7,
         "late rows": 2,
+        "rows out of order": 3,
+        "rows behind the watermark": 2,
+        "removals": 0,
         "duplicates": 1,
         "dropped rows": 1,
         "merged windows": 1,

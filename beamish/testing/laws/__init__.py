@@ -5,6 +5,7 @@ from beamish.packages import check_hypothesis
 check_hypothesis(__name__)
 
 from beamish.testing.laws.accumulations import (  # noqa: E402 - Hypothesis is checked first
+    accumulators_share_no_state,
     arguments_are_unchanged,
     check_accumulation,
     merge_agrees_with_add,
@@ -71,6 +72,7 @@ __all__ = [
     "Report",
     "Seen",
     "VacuousError",
+    "accumulators_share_no_state",
     "arguments_are_unchanged",
     "arrival_order_is_irrelevant",
     "assignment_depends_on_the_row",

@@ -23,7 +23,7 @@ from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.groups import Groups
-from beamish.testing.laws.report import TOLERANCE, Law, Named, require, search
+from beamish.testing.laws.report import TOLERANCE, Law, LawError, Named, require, same, search, value_of_function
 from beamish.testing.laws.seen import Seen
 
 Rows = Sequence[Any]
@@ -46,7 +46,7 @@ def check_accumulation(
 ) -> Seen:
     """Check an accumulation on drawn rows.
 
-    The laws: merging is associative and commutative, agrees with adding and has ``create()`` as its identity; the order of rows is
+    The laws: accumulators share no state; merging is associative and commutative, agrees with adding and has ``create()`` as its identity; the order of rows is
     irrelevant; an accumulator is stored and restored unchanged; arguments are not modified, except the first; the same rows always
     have the same value, of the result type; ``retract``, if defined, undoes ``add``.
 
@@ -60,14 +60,15 @@ def check_accumulation(
         types: the Arrow types of the columns; only for built-in accumulations, which need them.
         examples: the number of examples.
         seed: of the examples; another seed draws others.
-        floor: share of the examples that must have several different rows; 0: none.
+        floor: share of the examples that must have several different rows, and in which each law must have something to compare;
+            0: none.
 
     Returns:
         what was drawn.
 
     Raises:
         LawError: a law does not hold, with the smallest rows that break it.
-        VacuousError: too few examples had different rows.
+        VacuousError: too few examples had different rows, or a law had too little to compare.
         PipelineError: a method or the result type is missing.
 
     Example:
@@ -102,14 +103,15 @@ def check_accumulation(
         seen.add({"rows": len(rows), "nulls": sum(map(_has_null, rows)), "several different rows": different})
 
     part = st.lists(_rows_of(values, nulls=nulls, types=types), max_size=4)
-    search(
+    compared = search(
         st.tuples(part, part, part),
         lambda parts: _expected_of(on, parts, expected, *how) | _laws_of(on, parts, *how),
         examples=examples,
         seed=seed,
         held=held,
     )
-    return seen.check("several different rows", floor=floor)
+    seen.note(compared)
+    return seen.check("several different rows", *compared, floor=floor)
 
 
 def _expected_of(
@@ -130,6 +132,7 @@ def _laws_of(on: Accumulation | OnColumns, parts: tuple[Rows, Rows, Rows], *how:
     accumulation = on.accumulation if isinstance(on, OnColumns) else on
     laws: dict[Law, Sequence[Any]] = {same_rows_have_same_value: (on, a, b, c)}
     if on is accumulation:
+        laws[accumulators_share_no_state] = (on, a, b)
         laws[state_restores_accumulator] = (on, [*a, *b], c, *how)
         laws[arguments_are_unchanged] = (on, a, b)
     if accumulation.preaggregates:
@@ -145,29 +148,57 @@ def _laws_of(on: Accumulation | OnColumns, parts: tuple[Rows, Rows, Rows], *how:
     return laws
 
 
+def accumulators_share_no_state(accumulation: Accumulation, rows: Rows, others: Rows) -> bool:
+    """``create()`` returns a new accumulator: rows that are added to another one, of another window or key, do not change it.
+
+    It compares the accumulators of two windows that both have rows.
+    """
+    empty = accumulation.create()
+    before = [_content(accumulation, empty)]
+    first = _added(accumulation, copy.deepcopy(list(rows)))
+    before.append(_content(accumulation, first))
+    _added(accumulation, copy.deepcopy(list(others)))
+    given = [_content(accumulation, empty), _content(accumulation, first)]
+    if not same(before, given):
+        expected, given = ([f"without rows: {none!r}", f"with its rows: {own!r}"] for none, own in (before, given))
+        raise LawError(accumulators_share_no_state, expected, given)
+    return bool(rows) and bool(others)
+
+
 def value_is_expected(
     accumulation: Accumulation | OnColumns,
     rows: Rows,
     expected: Callable[[list[Any]], Any],
     tolerance: float = TOLERANCE,
-) -> None:
-    """The value of rows is the expected one."""
+) -> bool:
+    """The value of rows is the expected one.
+
+    It compares several rows.
+    """
     calls = _calls(accumulation)
-    wanted, given = expected(copy.deepcopy(list(rows))), calls.value(calls.of(rows))
+    wanted, given = value_of_function(expected, copy.deepcopy(list(rows))), calls.value(calls.of(rows))
     require(value_is_expected, expected=wanted, given=given, tolerance=tolerance)
+    return len(rows) > 1
 
 
-def same_rows_have_same_value(accumulation: Accumulation | OnColumns, a: Rows, b: Rows, c: Rows) -> None:
-    """The same rows, or no rows, always have the same value, of the result type, whatever was called before."""
+def same_rows_have_same_value(accumulation: Accumulation | OnColumns, a: Rows, b: Rows, c: Rows) -> bool:
+    """The same rows, or no rows, always have the same value, of the result type, whatever was called before: no state is shared.
+
+    It compares several parts with rows.
+    """
     calls = _calls(accumulation)
     parts: list[Rows] = [[], a, b, c]
     expected = [calls.value(calls.of(rows)) for rows in parts]
     calls.value(calls.merge(calls.of(c), calls.of(b), calls.of(a)))
     require(same_rows_have_same_value, expected=expected, given=[calls.value(calls.of(rows)) for rows in parts])
+    return len(list(filter(None, parts))) > 1
 
 
-def state_restores_accumulator(accumulation: Accumulation, a: Rows, b: Rows, tolerance: float = TOLERANCE) -> None:
-    """An accumulator that is restored from its stored state has the same value, and accepts further rows likewise."""
+def state_restores_accumulator(accumulation: Accumulation, a: Rows, b: Rows, tolerance: float = TOLERANCE) -> bool:
+    """An accumulator that is restored from its stored state has the same value, and accepts further rows likewise.
+
+    It compares rows before and after it is stored.
+    """
     kept, restored = accumulation.create(), accumulation.create()
     for value in copy.deepcopy(list(a)):
         kept, restored = accumulation.add(kept, value), accumulation.add(restored, value)
@@ -176,10 +207,14 @@ def state_restores_accumulator(accumulation: Accumulation, a: Rows, b: Rows, tol
         kept, restored = accumulation.add(kept, value), accumulation.add(restored, value)
     expected, given = accumulation.extract(kept), accumulation.extract(restored)
     require(state_restores_accumulator, expected=expected, given=given, tolerance=tolerance)
+    return bool(a) and bool(b)
 
 
-def arguments_are_unchanged(accumulation: Accumulation, a: Rows, b: Rows) -> None:
-    """``add`` and ``merge`` modify no argument but the first, ``extract`` and ``dump`` none."""
+def arguments_are_unchanged(accumulation: Accumulation, a: Rows, b: Rows) -> bool:
+    """``add`` and ``merge`` modify no argument but the first, ``extract`` and ``dump`` none.
+
+    It compares two parts that both have rows.
+    """
     rows = copy.deepcopy(list(a))
     one, other = _added(accumulation, rows), _added(accumulation, b)
     require(arguments_are_unchanged, expected=list(a), given=rows)
@@ -189,12 +224,16 @@ def arguments_are_unchanged(accumulation: Accumulation, a: Rows, b: Rows) -> Non
     require(arguments_are_unchanged, expected=before[0], given=accumulation.dump(other))
     accumulation.merge(one, other)
     require(arguments_are_unchanged, expected=before[0], given=accumulation.dump(other))
+    return bool(a) and bool(b)
 
 
 def new_accumulator_is_identity(
     accumulation: Accumulation | OnColumns, rows: Rows, tolerance: float = TOLERANCE
-) -> None:
-    """Merging with the accumulator of no rows, ``create()``, changes no value."""
+) -> bool:
+    """Merging with the accumulator of no rows, ``create()``, changes no value.
+
+    It compares a part with rows.
+    """
     calls = _calls(accumulation)
     expected = calls.value(calls.of(rows))
     given = [
@@ -202,43 +241,59 @@ def new_accumulator_is_identity(
         calls.value(calls.merge(calls.of(rows), calls.new())),
     ]
     require(new_accumulator_is_identity, expected=[expected, expected], given=given, tolerance=tolerance)
+    return bool(rows)
 
 
 def merge_agrees_with_add(
     accumulation: Accumulation | OnColumns, a: Rows, b: Rows, tolerance: float = TOLERANCE
-) -> None:
-    """Merging the accumulators of two parts of the rows gives the value of all rows added to one."""
+) -> bool:
+    """Merging the accumulators of two parts of the rows gives the value of all rows added to one.
+
+    It compares two parts that both have rows.
+    """
     calls = _calls(accumulation)
     expected = calls.value(calls.add(calls.of(a), b))
     given = calls.value(calls.merge(calls.of(a), calls.of(b)))
     require(merge_agrees_with_add, expected=expected, given=given, tolerance=tolerance)
+    return bool(a) and bool(b)
 
 
 def merge_is_commutative(
     accumulation: Accumulation | OnColumns, a: Rows, b: Rows, tolerance: float = TOLERANCE
-) -> None:
-    """``merge(a, b)`` and ``merge(b, a)`` have the same value."""
+) -> bool:
+    """``merge(a, b)`` and ``merge(b, a)`` have the same value.
+
+    It compares two parts that both have rows.
+    """
     calls = _calls(accumulation)
     expected = calls.value(calls.merge(calls.of(a), calls.of(b)))
     given = calls.value(calls.merge(calls.of(b), calls.of(a)))
     require(merge_is_commutative, expected=expected, given=given, tolerance=tolerance)
+    return bool(a) and bool(b)
 
 
 def merge_is_associative(
     accumulation: Accumulation | OnColumns, a: Rows, b: Rows, c: Rows, tolerance: float = TOLERANCE
-) -> None:
-    """``merge(merge(a, b), c)`` and ``merge(a, merge(b, c))`` have the same value."""
+) -> bool:
+    """``merge(merge(a, b), c)`` and ``merge(a, merge(b, c))`` have the same value.
+
+    It compares three parts that all have rows.
+    """
     calls = _calls(accumulation)
     one, two, three = map(calls.of, (a, b, c))
     expected = calls.value(calls.merge(calls.merge(one, two), three))
     given = calls.value(calls.merge(one, calls.merge(two, three)))
     require(merge_is_associative, expected=expected, given=given, tolerance=tolerance)
+    return bool(a) and bool(b) and bool(c)
 
 
 def order_of_rows_is_irrelevant(
     accumulation: Accumulation | OnColumns, rows: Rows, tolerance: float = TOLERANCE
-) -> None:
-    """Rows that arrive in another order give the same value."""
+) -> bool:
+    """Rows that arrive in another order give the same value.
+
+    It compares different rows of a part.
+    """
     calls = _calls(accumulation)
     expected, given = calls.new(), calls.new()
     for row in rows:
@@ -247,18 +302,23 @@ def order_of_rows_is_irrelevant(
         given = calls.add(given, [row])
     values = calls.value(expected), calls.value(given)
     require(order_of_rows_is_irrelevant, expected=values[0], given=values[1], tolerance=tolerance)
+    return len(set(map(repr, rows))) > 1
 
 
 def retract_undoes_add(
     accumulation: Accumulation | OnColumns, a: Rows, removed: Rows, b: Rows, tolerance: float = TOLERANCE
-) -> None:
-    """Rows that are added and retracted leave no trace, whatever is added before and between."""
+) -> bool:
+    """Rows that are added and retracted leave no trace, whatever is added before and between.
+
+    It compares removals of rows beside others.
+    """
     calls = _calls(accumulation)
     added, away = [(1, row) for row in removed], [(-1, row) for row in removed]
     before, after = [(1, row) for row in a], [(1, row) for row in b]
     expected = calls.signed([*before, *after])
     given = [calls.signed([*before, *added, *after, *away]), calls.signed([*before, *added, *away, *after])]
     require(retract_undoes_add, expected=[expected, expected], given=given, tolerance=tolerance)
+    return bool(removed) and bool([*a, *b])
 
 
 def _rows_of(values: st.SearchStrategy[Any], *, nulls: bool, types: Types) -> st.SearchStrategy[Any]:
@@ -295,6 +355,11 @@ def _as_python_value(value: Any) -> Any:
 
 def _has_null(row: Any) -> bool:
     return row is None or None in (row.values() if isinstance(row, dict) else row if isinstance(row, tuple) else ())
+
+
+def _content(accumulation: Accumulation, accumulator: Any) -> Any:
+    """A copy of the state of an accumulator."""
+    return copy.deepcopy(accumulation.dump(accumulator))
 
 
 def _added(accumulation: Accumulation, rows: Rows) -> Any:

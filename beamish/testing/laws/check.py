@@ -13,8 +13,10 @@ import attrs
 from hypothesis import strategies as st
 
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.durations import duration
 from beamish.errors import OptionError
 from beamish.flow import Flow
+from beamish.forms import FromChangelog
 from beamish.testing.laws.accumulations import check_accumulation
 from beamish.testing.laws.expected import Expected, Query, read_expected
 from beamish.testing.laws.pipelines import (
@@ -35,11 +37,13 @@ from beamish.testing.laws.pipelines import (
 )
 from beamish.testing.laws.report import TOLERANCE, Law, LawError, Named, as_python, hold, search
 from beamish.testing.laws.runs import OfFlow, fresh, has_own, is_own, outcome, shared_runs
-from beamish.testing.laws.seen import Seen, facts
+from beamish.testing.laws.seen import Seen, VacuousError, facts
 from beamish.testing.laws.triggers import check_trigger
 from beamish.testing.laws.variants import (
     ended,
+    firings_counted,
     follows_its_rows,
+    may_be_early,
     merges,
     of_windows,
     shorter,
@@ -65,6 +69,8 @@ _CAUSES = (restart_is_irrelevant, arrival_order_is_irrelevant, batches_are_irrel
 
 _SELDOM = (restart_is_irrelevant, no_row_is_lost, discarding_panes_add_up)
 """Laws that need another run, which are not tried in each example."""
+_EVERY = 4
+"""They are tried in one of this many examples; in every other one where a pipeline has own parts."""
 _TRIES = 100
 """Number of examples that are tried in place of one that breaks a law, before parts of it are left out."""
 
@@ -81,13 +87,15 @@ class Report(Seen):
     held: Counter[str] = attrs.Factory(Counter)
     skipped: dict[str, str] = attrs.Factory(dict)
 
-    def checked(self, *wanted: str, floor: float) -> Report:
+    def checked(self, *wanted: str | Law, floor: float) -> Report:
         """Require that at least this share of the examples had rows and each of these; returns itself.
 
         Raises:
             VacuousError: fewer had.
         """
-        Seen(self.examples, self.counts, self.in_examples + self.held).check("rows", *wanted, floor=floor)
+        seen = Seen(self.examples, self.counts, self.in_examples + self.held)
+        seen.check("rows", *(one for one in wanted if one not in _SELDOM), floor=floor)
+        seen.check(*(one for one in wanted if one in _SELDOM), floor=floor / _EVERY)
         return self
 
     def __str__(self) -> str:
@@ -109,6 +117,7 @@ def check(
     tolerance: float = TOLERANCE,
     floor: float = 0.02,
     progress: Callable[[int], None] | None = None,
+    counts_firings: bool = False,
     **script: Any,
 ) -> Report:
     """Check a pipeline on drawn scripts: all laws that apply to it.
@@ -129,8 +138,11 @@ def check(
         picture: a file for the timeline of the smallest script that breaks a law: ``.html``, ``.png``, ``.svg`` or ``.pdf``.
         on_spark: the number of further examples that run on Spark too, in the active session or a local one.
         tolerance: relative, for floats, whose sums depend on the order of rows; 0: exact.
-        floor: share of the examples in which each law must have something to compare; 0: none.
+        floor: share of the examples in which each law must have something to compare, and which must have what the pipeline is
+            made for: merged windows, early panes, removed rows, and with ``disorder`` rows behind the watermark; 0: none.
         progress: called with the number of examples so far.
+        counts_firings: whether a stage may add up panes of the one before that are neither final nor retracted, so that its result
+            depends on how often that one fires.
         script: of ``strategies.scripts``, such as ``keys=3``. With ``disorder="30 seconds"``, how far the source's rows are out of order,
             the watermark follows the pipeline's policy, and no row may be too late. ``unique``, the columns that identify a row in
             the source, is by default those that the pipeline deduplicates by.
@@ -140,8 +152,8 @@ def check(
 
     Raises:
         LawError: a law does not hold, with the smallest script that breaks it.
-        VacuousError: too few examples had something to compare.
-        OptionError: an argument is invalid.
+        VacuousError: too few examples had something to compare, or a stage counts firings.
+        OptionError: an argument is invalid, or ``expected`` fails, or its values have another type than those of the panes.
         PipelineError, ColumnError: the pipeline is invalid, or the rows lack a column.
 
     Example:
@@ -176,7 +188,9 @@ def check(
     )
     script = {"unique": _identity(pipeline.flow.completed), **script}
     drawn = scripts(pipeline, by_input, **script)
-    _check_own_parts(checked.report, pipeline.flow, by_input, examples=examples, seed=seed, tolerance=tolerance)
+    _check_own_parts(
+        checked.report, pipeline.flow, by_input, examples=examples, seed=seed, floor=floor, tolerance=tolerance
+    )
     draw = None if picture is None else _timeline(pipeline, Path(picture))
     with shared_runs():
         search(
@@ -202,6 +216,9 @@ def check(
         )
     else:
         checked.report.skipped[spark_gives_the_same.__name__] = "on_spark is 0"
+    reason = None if counts_firings else firings_counted(pipeline)
+    if reason is not None:
+        raise VacuousError(f"the check shows nothing of the number of firings: {reason}; or pass counts_firings=True")
     return checked.report.checked(*checked.of_interest, floor=floor)
 
 
@@ -255,7 +272,7 @@ class _Checked:
     every: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.every = 2 if has_own(self.pipeline) else 4
+        self.every = 2 if has_own(self.pipeline) else _EVERY
         why: dict[Law, str | None] = {
             every_script_runs: None,
             live_panes_equal_expected: "nothing is expected" if self.expected is None else None,
@@ -275,10 +292,20 @@ class _Checked:
                 self.report.skipped[law.__name__] = reason
 
     @property
-    def of_interest(self) -> list[str]:
-        """Names of what the drawn examples must include: each law that is tried in all of them, and merged windows."""
-        tried = [law.__name__ for law in self.applies if law not in _SELDOM]
-        return [*tried, *["merged windows"] * any(map(merges, self.pipeline.flow.completed.flows))]
+    def of_interest(self) -> Iterator[str | Law]:
+        """Needed in the drawn examples: something to compare for each law, and what the pipeline is made for."""
+        yield from self.applies
+        flow = self.pipeline.flow.completed
+        if any(map(merges, flow.flows)):
+            yield "merged windows"
+        if may_be_early(self.pipeline):
+            yield "early panes"
+        if any(isinstance(source.form, FromChangelog) for source in flow.sources):
+            yield "removals"
+        if self.disorder is not None and (disorder_us := duration("check(disorder)", self.disorder).us):
+            policies = [source.watermark for source in flow.sources if source.watermark is not None]
+            least_us = min((one.delay.us for one in policies if one.moved_by_rows), default=disorder_us)
+            yield "rows behind the watermark" if disorder_us > least_us else "rows out of order"
 
     def laws_of(self, script: TestStream) -> Mapping[Law, Sequence[Any]]:
         """The law that an example breaks, with its arguments: of several the one that says most. None where all hold."""
@@ -297,8 +324,12 @@ class _Checked:
         for law in self.applies:
             if law is restart_is_irrelevant and self.compared[live_panes_equal_batch]:
                 self.compared[law] = True  # the same rows in one batch, without a restart, gave the same
-            elif law not in _SELDOM or law is restart_is_irrelevant or self.report.examples % self.every == 0:
+            elif law not in _SELDOM or law is restart_is_irrelevant or self._is_due(law):
                 yield law
+
+    def _is_due(self, law: Law) -> bool:
+        """Whether a law has compared something in too few examples so far."""
+        return self.report.held[law.__name__] * self.every <= self.report.examples
 
     def _breaks(self, law: Law, script: TestStream) -> bool:
         try:
@@ -339,7 +370,9 @@ def _name(expected: Any) -> str:
     return as_python(expected.text) if isinstance(expected, Query) else getattr(expected, "__name__", "expected")
 
 
-def _check_own_parts(report: Report, flow: Flow, rows: Any, *, examples: int, seed: int, tolerance: float) -> None:
+def _check_own_parts(
+    report: Report, flow: Flow, rows: Any, *, examples: int, seed: int, floor: float, tolerance: float
+) -> None:
     """Check the accumulations and triggers that are not of beamish, by their own laws."""
     for below in flow.completed.flows:
         options = of_windows(below)
@@ -349,7 +382,13 @@ def _check_own_parts(report: Report, flow: Flow, rows: Any, *, examples: int, se
             values = _values(accumulation, below, rows)
             if values is not None:
                 seen = check_accumulation(
-                    accumulation, values=values, nulls=False, tolerance=tolerance, examples=examples, seed=seed, floor=0
+                    accumulation,
+                    values=values,
+                    nulls=False,
+                    tolerance=tolerance,
+                    examples=examples,
+                    seed=seed,
+                    floor=floor,
                 )
                 report.held[f"check_accumulation({accumulation!r})"] = seen.examples
         for trigger in parts(options.trigger):
@@ -364,7 +403,7 @@ def _check_own_parts(report: Report, flow: Flow, rows: Any, *, examples: int, se
                     merging=merges(below),
                     examples=examples,
                     seed=seed,
-                    floor=0,
+                    floor=floor,
                 )
                 report.held[f"check_trigger({trigger!r})"] = seen.examples
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -95,7 +96,7 @@ def as_rows(expected: Any) -> list[dict[str, Any]]:
     """The result of a function as rows.
 
     Raises:
-        TypeError: something else.
+        OptionError: something else.
     """
     if isinstance(expected, pa.Table):
         rows: list[dict[str, Any]] = expected.to_pylist()
@@ -103,11 +104,13 @@ def as_rows(expected: Any) -> list[dict[str, Any]]:
     if hasattr(expected, "to_dict") and hasattr(expected, "columns"):
         return list(expected.to_dict("records"))
     if isinstance(expected, Mapping) or not isinstance(expected, Iterable):
-        raise TypeError(f"expected(rows) returned {expected!r:.100}: must be rows, a list of dicts of column to value")
+        raise OptionError(
+            f"expected(rows) returned {expected!r:.100}: must be rows, a list of dicts of column to value"
+        )
     found = list(expected)
     for row in found:
         if not isinstance(row, Mapping):
-            raise TypeError(f"expected(rows) returned the row {row!r:.100}: must be a dict of column to value")
+            raise OptionError(f"expected(rows) returned the row {row!r:.100}: must be a dict of column to value")
     return [dict(row) for row in found]
 
 
@@ -122,14 +125,16 @@ def given_rows(panes: Sequence[Pane], expected: Sequence[Row]) -> list[dict[str,
     """Panes as rows with the columns of the expected rows, or with all if none are expected; times are numbers where those are.
 
     Raises:
-        TypeError: a column that panes do not have.
+        OptionError: a column that panes do not have.
     """
     names = list(dict.fromkeys(name for row in expected for name in row))
     found = []
     for pane in panes:
         columns = columns_of(pane)
         if unknown := [name for name in names if name not in columns]:
-            raise TypeError(f"expected(rows) has the column {unknown[0]!r}: a pane has {', '.join(columns)}")
+            raise OptionError(
+                f"expected(rows) has the column {unknown[0]!r}: a pane has {', '.join(columns)}; leave it out, or rename it"
+            )
         found.append({name: columns[name] for name in names} if names else {**pane.key, **pane.values})
     as_numbers = {name for row in expected for name, value in row.items() if isinstance(value, int | float)}
     return [{name: _seconds(value) if name in as_numbers else value for name, value in row.items()} for row in found]
@@ -143,6 +148,24 @@ def comparable_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Rows in an order of their own, times in UTC, pairs as tuples."""
     plain = [{name: _in_utc(row[name]) for name in sorted(row)} for row in rows]
     return sorted(plain, key=_order)
+
+
+_KINDS: Mapping[str, Any] = {"a bool": bool, "a number": (int, float, Decimal), "a text": str, "bytes": bytes}
+
+
+def check_types(expected: Sequence[Row], given: Sequence[Row]) -> None:
+    """Check that the values of a column may be equal (OptionError: those of panes are always of another type)."""
+    for name in expected[0] if expected else ():
+        ours, theirs = ({_kind(row[name]) for row in rows if row[name] is not None} for rows in (expected, given))
+        if ours and theirs and not ours & theirs:
+            raise OptionError(
+                f"expected(rows) has {min(ours)} in the column {name!r}, where panes have {min(theirs)}, so they are never equal; "
+                "convert the expected values"
+            )
+
+
+def _kind(value: Any) -> str:
+    return next((kind for kind, types in _KINDS.items() if isinstance(value, types)), type(value).__name__)
 
 
 def _in_utc(value: Any) -> Any:

@@ -8,6 +8,7 @@ import inspect
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -20,7 +21,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky, HypothesisException
 
-from beamish.errors import BeamishError, UserFunctionError
+from beamish.errors import BeamishError, OptionError, UserFunctionError
 from beamish.instants import END_OF_TIME_US
 from beamish.script import as_step
 from beamish.testing.stream import TestStream
@@ -30,8 +31,12 @@ TOLERANCE = 1e-9
 """Relative difference of two floats that count as equal, since sums of floats depend on the order."""
 WIDEST = 76
 """Columns of text that two values side by side may take; wider ones are printed one below the other."""
+MOST_CHARACTERS = 1_000
+"""Characters of a line of a report; of a longer one the middle is left out."""
+LONGEST = 40
+"""Most lines of a report: equal lines of a longer one are left out, then those in the middle."""
 Law = Callable[..., bool | None]
-"""A function of concrete arguments whose docstring states the law.
+"""A function of concrete arguments whose docstring states the law, and in a second paragraph what it compares ("It compares ...").
 
 It raises ``LawError`` where the law does not hold, and returns False where it has nothing to compare.
 """
@@ -55,6 +60,11 @@ class LawError(AssertionError):
 def sentence(law: Law) -> str:
     """The law, in the words of its docstring."""
     return (inspect.getdoc(law) or "").partition("\n\n")[0]
+
+
+def compares(law: Law) -> str:
+    """The part of the docstring after "It compares": the examples in which the law may be broken."""
+    return " ".join((inspect.getdoc(law) or "").partition("\n\nIt compares ")[2].split()).rstrip(".")
 
 
 def require(law: Law, *, expected: Any, given: Any, tolerance: float = TOLERANCE) -> None:
@@ -105,12 +115,33 @@ def beside(expected: Sequence[str], given: Sequence[str]) -> str:
     pairs: list[tuple[str, str]] = []
     for _, i, j, k, m in SequenceMatcher(a=expected, b=given, autojunk=False).get_opcodes():
         pairs += zip_longest(expected[i:j], given[k:m], fillvalue="")
-    marked = [(" " if one == other else "|", one, other) for one, other in pairs]
+    marked = _shortened([(" " if one == other else "|", one, other) for one, other in pairs])
+    marked = [(mark, _cut(one), _cut(other)) for mark, one, other in marked]
+    pairs = [(one, other) for _, one, other in marked]
     width = max([len("expected"), *(len(one) for one, _ in pairs)])
     if width + max([0, *(len(other) for _, other in pairs)]) <= 2 * WIDEST:
         table = [(" ", "expected", "given"), *marked]
         return "\n".join(f"{one:<{width}} {mark} {other}".rstrip() for mark, one, other in table)
-    return "\n".join(["expected", *(f"  {one}" for one in expected), "given", *(f"  {one}" for one in given)])
+    sides = ([f"  {line}" for line in side if line] for side in zip(*pairs, strict=True))
+    return "\n".join(line for name, side in zip(("expected", "given"), sides, strict=True) for line in (name, *side))
+
+
+def _cut(line: str) -> str:
+    """A line, without the middle of a very long one."""
+    left_out = len(line) - MOST_CHARACTERS
+    half = MOST_CHARACTERS // 2
+    return line if left_out <= 0 else f"{line[:half]} ({left_out} more characters) {line[-half:]}"
+
+
+def _shortened(marked: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Marked lines; if there are many, without the equal ones, and then without those in the middle."""
+    if len(marked) <= LONGEST:
+        return marked
+    differ = [line for line in marked if line[0] == "|"]
+    ends = differ if len(differ) <= LONGEST else [*differ[: LONGEST // 2], *differ[-LONGEST // 2 :]]
+    left_out = f"({len(marked) - len(ends)} more lines)"
+    middle = min(len(ends), LONGEST // 2)
+    return [*ends[:middle], (" ", left_out, left_out), *ends[middle:]]
 
 
 class _Enough(BaseException):
@@ -127,7 +158,7 @@ def search(
     picture: Callable[[Sequence[Any]], Path] | None = None,
     tries: int = 1_000,
     smaller: Callable[[Sequence[Any]], Iterator[Sequence[Any]]] = lambda _: iter(()),
-) -> None:
+) -> Counter[Law]:
     """Try laws on drawn examples; the error is that of the smallest example that breaks one.
 
     Args:
@@ -140,11 +171,17 @@ def search(
         tries: how many other examples are tried in place of the one that broke a law first, to find a small one.
         smaller: the arguments of a law with a part left out, each; the first that break it are tried again, until none do.
 
+    Returns:
+        in how many examples each law has compared something.
+
     Raises:
         LawError: a law does not hold.
+        BeamishError: that of the first example that raises one, such as a wrong expectation.
     """
     __tracebackhide__ = True  # pytest shows the user's test
     broken: list[tuple[LawError, Sequence[Any]]] = []
+    failed: list[BeamishError] = []
+    counted: Counter[Law] = Counter()
     left = tries
 
     @hypothesis.seed(seed)
@@ -163,11 +200,19 @@ def search(
         if not left:
             raise _Enough
         left -= bool(broken)
+        try:
+            tried(example)
+        except BeamishError as error:  # of a pipeline, or of what is expected: it breaks no law
+            if not broken:
+                failed.append(error)
+                raise _Enough from error
+
+    def tried(example: Any) -> None:
         for law, arguments in laws_of(example).items():
             if broken and law is not broken[0][0].law:
                 continue  # the example is made smaller for the law that was broken first
             try:
-                hold(law, *arguments)
+                counted[law] += hold(law, *arguments)
             except LawError as error:
                 broken.append((error, arguments))
                 raise
@@ -177,11 +222,14 @@ def search(
     try:
         run()
     except (LawError, Flaky, _Enough) as found:
+        if failed:
+            raise failed[0] from failed[0].__cause__
         error, arguments = _smallest(*broken[-1], smaller)
         parts = ["Drawn again, it holds: a function depends on more than its arguments."] * isinstance(found, Flaky)
         parts += ["As a test:", indent(as_test(error.law, arguments), "    ")]
         parts += [] if picture is None else [f"Picture: {picture(arguments)}"]
         raise LawError(error.law, error.expected, error.given, "\n\n".join(parts)) from error.__cause__
+    return counted
 
 
 def _smallest(
@@ -215,6 +263,24 @@ def hold(law: Law, *arguments: Any) -> bool:
         raise
     except Exception as error:
         raise LawError(law, ["no error"], [f"{type(error).__name__}: {error}"]) from error
+
+
+def value_of_function(function: Callable[..., _T], *arguments: Any) -> _T:
+    """The value of a function of the test, which is wrong where it fails: the law is not broken.
+
+    Raises:
+        OptionError: it raised an error.
+    """
+    try:
+        return function(*arguments)
+    except BeamishError:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", repr(function))
+        shown = ", ".join(f"{one!r:.200}" for one in arguments)
+        raise OptionError(
+            f"expected: {name}({shown}) raised {type(error).__name__}: {error}; correct what is expected, which says nothing of the pipeline"
+        ) from error
 
 
 def as_test(law: Law, arguments: Sequence[Any]) -> str:

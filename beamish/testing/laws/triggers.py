@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -21,6 +21,7 @@ from beamish.kernels.codec import decode, encode
 from beamish.script import Event, as_step, in_words
 from beamish.testing.laws.report import Law, require, search
 from beamish.testing.laws.seen import Seen
+from beamish.testing.laws.variants import shorter
 from beamish.testing.stream import TestStream
 from beamish.triggers import Trigger, TriggerContext
 from beamish.triggers.trigger import check_trigger as read
@@ -56,14 +57,14 @@ def check_trigger(
         rearms: whether it waits again after a firing; False for one that, once it has fired, does so with each bundle.
         examples: the number of examples.
         seed: of the examples; another seed draws others.
-        floor: share of the examples in which it must fire; 0: none.
+        floor: share of the examples in which it must fire, and in which each law must have something to compare; 0: none.
 
     Returns:
         what was drawn.
 
     Raises:
         LawError: a law does not hold, with the smallest script that breaks it.
-        VacuousError: it fired in too few examples.
+        VacuousError: it fired in too few examples, or a law had too little to compare.
         OptionError: not a trigger, or a built-in one.
 
     Example:
@@ -110,19 +111,40 @@ def check_trigger(
         return laws
 
     def counted(window: _Window, script: TestStream) -> None:
-        outcomes = Counter(window.run(script))
+        outcomes: Counter[str] = Counter()
+        for event in script.events:
+            outcome, early = window.step(event), not window.context.at_end
+            outcomes.update([outcome])
+            outcomes["early"] += outcome == _FIRES and early
+            outcomes["waited"] += outcome == _WAITS and early and bool(as_step(event).rows)
+        firings = outcomes[_FIRES] + outcomes[_FINISHES]
         rows = sum(len(as_step(event).rows) for event in script.events)
-        seen.add({"rows": rows, "firings": outcomes[_FIRES] + outcomes[_FINISHES], "finished": outcomes[_FINISHES]})
+        seen.add({"rows": rows, "firings": firings, "finished": outcomes[_FINISHES]})
+        can_rearm.update(name for name in ("early", "waited") if outcomes[name])
 
-    script = st.lists(_moves, max_size=6).map(_script)
-    search(
+    can_rearm: set[str] = set()
+    moves = _moves(lateness_us / 1e6)
+    script = _sizes.flatmap(lambda fewest: st.lists(moves, min_size=fewest, max_size=6)).map(_script)
+    compared = search(
         st.tuples(script, script, script, script),
         laws_of,
         examples=examples,
         seed=seed,
         held=lambda scripts: counted(_Window(trigger), scripts[0]),
+        smaller=_smaller,
     )
-    return seen.check("firings", floor=floor)
+    seen.note(compared)
+    merges: list[Law] = [states_merge_in_any_order, states_merge_in_steps_as_at_once] if merging else []
+    # A trigger that fires with each bundle, or only at the end, or finishes then, has nothing to wait for again.
+    waits_again: list[Law] = [firing_rearms] if rearms and len(can_rearm) == 2 else []
+    return seen.check("firings", windows_do_not_share_state, *waits_again, *merges, floor=floor)
+
+
+def _smaller(arguments: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """The arguments of a law with a shorter script."""
+    for place, script in enumerate(arguments):
+        for one in shorter(script) if isinstance(script, TestStream) else ():
+            yield (*arguments[:place], one, *arguments[place + 1 :])
 
 
 def should_fire_changes_nothing(trigger: Trigger, script: TestStream) -> None:
@@ -136,8 +158,11 @@ def should_fire_changes_nothing(trigger: Trigger, script: TestStream) -> None:
         require(should_fire_changes_nothing, expected=expected, given=given)
 
 
-def windows_do_not_share_state(trigger: Trigger, script: TestStream, other: TestStream) -> None:
-    """A window fires as it would alone, whatever happens in another window."""
+def windows_do_not_share_state(trigger: Trigger, script: TestStream, other: TestStream) -> bool:
+    """A window fires as it would alone, whatever happens in another window.
+
+    It compares two windows that both have rows.
+    """
     expected = _Window(trigger).run(script)
     one, another, given = _Window(trigger), _Window(trigger), []
     for event, of_another in zip_longest(script.events, other.events):
@@ -146,6 +171,7 @@ def windows_do_not_share_state(trigger: Trigger, script: TestStream, other: Test
         if event is not None:
             given.append(one.step(event))
     require(windows_do_not_share_state, expected=expected, given=given)
+    return one.has_rows and another.has_rows
 
 
 def state_restores_window(trigger: Trigger, script: TestStream) -> None:
@@ -169,14 +195,19 @@ def firings_are_announced(trigger: Trigger, script: TestStream) -> None:
             window.evaluate()
 
 
-def firing_rearms(trigger: Trigger, script: TestStream) -> None:
-    """A window that was not ready after its first rows is not ready right after it fired, before another row arrives."""
-    window, waited = _Window(trigger), False
+def firing_rearms(trigger: Trigger, script: TestStream) -> bool:
+    """A window that was not ready after its first rows is not ready right after it fired, before another row arrives.
+
+    It compares firings, before the end, of windows that were not ready after an earlier row.
+    """
+    window, waited, compared = _Window(trigger), False, False
     for event in script.events:
         fired = window.step(event) == _FIRES
         waited |= bool(as_step(event).rows) and not fired
         if fired and waited and not window.context.at_end:
             require(firing_rearms, expected="ready: False", given=f"ready: {window.is_ready()}")
+            compared = True
+    return compared
 
 
 def timers_run_out(trigger: Trigger, script: TestStream) -> None:
@@ -219,30 +250,46 @@ def state_merged_alone_is_unchanged(trigger: Trigger, part: TestStream, after: T
         require(state_merged_alone_is_unchanged, expected=window.continued(after), given=merged.continued(after))
 
 
-def states_merge_in_any_order(trigger: Trigger, a: TestStream, b: TestStream, after: TestStream) -> None:
-    """A merged window continues alike, whatever the order of its parts."""
+def states_merge_in_any_order(trigger: Trigger, a: TestStream, b: TestStream, after: TestStream) -> bool:
+    """A merged window continues alike, whatever the order of its parts.
+
+    It compares merges of two windows that have rows and are not finished.
+    """
     parts = _open_windows(trigger, a, b)
     if len(parts) == 2:
         one, other = (_merged(trigger, ordered).continued(after) for ordered in (parts, parts[::-1]))
         require(states_merge_in_any_order, expected=one, given=other)
+    return len(parts) == 2
 
 
 def states_merge_in_steps_as_at_once(
     trigger: Trigger, a: TestStream, b: TestStream, c: TestStream, after: TestStream
-) -> None:
-    """Three windows that merge one after the other continue as those that merge at once."""
+) -> bool:
+    """Three windows that merge one after the other continue as those that merge at once.
+
+    It compares merges of three windows that have rows and are not finished.
+    """
     parts = _open_windows(trigger, a, b, c)
     if len(parts) == 3:
         at_once, in_steps = _merged(trigger, parts), _merged(trigger, [_merged(trigger, parts[:2]), parts[2]])
         expected, given = at_once.continued(after), in_steps.continued(after)
         require(states_merge_in_steps_as_at_once, expected=expected, given=given)
+    return len(parts) == 3
 
 
-_moves = st.one_of(
-    st.tuples(st.just("rows"), st.integers(1, 3)),
-    st.tuples(st.just("clock"), st.sampled_from((1, 2, 5, 10, 30, 60, 300, 3_600, 86_400))),
-    st.tuples(st.just("watermark"), st.sampled_from((SIZE, SIZE - 1, SIZE / 2, SIZE + 10, SIZE + 86_400))),
-)
+_sizes = st.sampled_from((0, 0, 5))
+"""The fewest moves of a script: by itself Hypothesis draws mostly few."""
+
+
+def _moves(lateness: float) -> st.SearchStrategy[tuple[str, float]]:
+    """Rows, clocks and watermarks: at, just before and after the end of the window and its lateness."""
+    edges = (SIZE, SIZE - 1, SIZE / 2, SIZE + 10, SIZE + lateness, SIZE + max(lateness - 1, 0), SIZE + 86_400)
+    return st.one_of(
+        st.tuples(st.just("rows"), st.sampled_from((1, 2, 3))),
+        st.tuples(st.just("rows one by one"), st.sampled_from((1, 2, 3, 4, 5, 6))),
+        st.tuples(st.just("clock"), st.sampled_from((1, 2, 5, 10, 30, 60, 300, 3_600, 86_400))),
+        st.tuples(st.just("watermark"), st.sampled_from(edges)),
+    )
 
 
 def _script(moves: Sequence[tuple[str, float]]) -> TestStream:
@@ -250,6 +297,9 @@ def _script(moves: Sequence[tuple[str, float]]) -> TestStream:
     for kind, by in moves:
         if kind == "rows":
             script = script.add([{"ts": 0}] * int(by))
+        elif kind == "rows one by one":
+            for _ in range(int(by)):
+                script = script.add([{"ts": 0}])
         elif kind == "clock":
             script = script.advance_processing_time_by(by)
         else:

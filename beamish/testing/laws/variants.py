@@ -331,8 +331,31 @@ def why_no_ledger(pipeline: Runnable) -> str | None:
 
 def why_no_retractions(pipeline: Runnable) -> str | None:
     """Why there are no retractions that repeat a live pane; None: there are."""
-    is_retracting = pipeline.flow.completed.gives.follows is SlotSemantics.RETRACTING
-    return why_no_ledger(pipeline) if is_retracting else "its panes are not retracted"
+    if pipeline.flow.completed.gives.follows is not SlotSemantics.RETRACTING:
+        return "its panes are not retracted"
+    return why_no_ledger(pipeline) or (None if may_replace(pipeline) else "a window has one pane")
+
+
+def may_replace(pipeline: Runnable) -> bool:
+    """Whether a pane may replace another one, or be retracted."""
+    flow = pipeline.flow.completed
+    return flow.may_fire_again and flow.gives.follows is not SlotSemantics.ONCE
+
+
+@remembered
+def firings_counted(pipeline: Runnable) -> str | None:
+    """Why a stage counts how often the one before it fires; None: none does."""
+    reasons = (below.counted_firings for below in pipeline.flow.completed.flows)
+    return next(filter(None, reasons), None)
+
+
+def may_be_early(pipeline: Runnable) -> bool:
+    """Whether the trigger of the last stage may fire before the end of a window, and the pane is emitted."""
+    flow = pipeline.flow.completed
+    options = of_windows(flow)
+    if options is None or options.counts_rows or options.having is not None or flow.stage.core is not flow.stage:
+        return False
+    return takes_sources(flow) and options.trigger.can_fire_before_end()
 
 
 def why_not_folded(pipeline: Runnable) -> str | None:

@@ -41,7 +41,8 @@ def check_watermark(
         allowed_lateness: of the pipeline.
         examples: the number of examples.
         seed: of the examples; another seed draws others.
-        floor: share of the examples in which rows must arrive out of order, if ``arrivals`` are given; 0: none.
+        floor: share of the examples in which rows must arrive out of order, if ``arrivals`` are given, and in which each law must
+            have something to compare; 0: none.
 
     Returns:
         what was drawn.
@@ -79,24 +80,35 @@ def check_watermark(
         disordered = sum(time < max(times[:place], default=time) for place, time in enumerate(times))
         seen.add({"rows": len(drawn), "rows out of order": disordered})
 
-    search(_any_arrivals if arrivals is None else arrivals, laws_of, examples=examples, seed=seed, held=held)
-    return seen.check("rows" if arrivals is None else "rows out of order", floor=floor)
+    compared = search(_any_arrivals if arrivals is None else arrivals, laws_of, examples=examples, seed=seed, held=held)
+    seen.note(compared)
+    return seen.check("rows" if arrivals is None else "rows out of order", *compared, floor=floor)
 
 
-def watermark_never_goes_back(policy: Watermark, arrivals: Arrivals) -> None:
-    """The watermark never goes back."""
+def watermark_never_goes_back(policy: Watermark, arrivals: Arrivals) -> bool:
+    """The watermark never goes back.
+
+    It compares two watermarks.
+    """
     given = [watermark for watermark in _run(policy, arrivals) if watermark is not None]
     require(watermark_never_goes_back, expected=sorted(given), given=given)
+    return len(given) > 1
 
 
-def rows_are_in_time(policy: Watermark, arrivals: Arrivals, allowed_lateness: float) -> None:
-    """No row arrives behind the watermark by more than the allowed lateness."""
+def rows_are_in_time(policy: Watermark, arrivals: Arrivals, allowed_lateness: float) -> bool:
+    """No row arrives behind the watermark by more than the allowed lateness.
+
+    It compares rows that arrive when there is a watermark.
+    """
+    compared = False
     for watermark, (_, time) in zip(_run(policy, arrivals), arrivals, strict=True):
         if watermark is not None:
             behind = watermark - time
             expected = f"the row of {time} is behind the watermark {watermark} by at most {allowed_lateness} seconds"
             given = expected if behind <= allowed_lateness else f"by {behind} seconds"
             require(rows_are_in_time, expected=expected, given=given)
+            compared = True
+    return compared
 
 
 def clock_moves_idle_source(policy: Watermark, arrivals: Arrivals) -> None:

@@ -126,16 +126,24 @@ def _values(field: pa.Field, *, nulls: bool) -> st.SearchStrategy[Any]:
     return values | st.none() if nulls and field.nullable else values
 
 
+def numbers(most: int, least: int = 0) -> st.SearchStrategy[int]:
+    """Whole numbers that shrink to 0.
+
+    ``st.integers`` also draws from the numbers in all loaded modules, so that a seed would draw others in another process.
+    """
+    return st.sampled_from([*range(most + 1), *range(-1, least - 1, -1)])
+
+
 _OF_TYPES: list[tuple[Callable[[pa.DataType], bool], st.SearchStrategy[Any]]] = [
     (pa.types.is_boolean, st.booleans()),
-    (pa.types.is_integer, st.integers(0, 20) | st.integers(-5, 100)),
+    (pa.types.is_integer, numbers(20) | numbers(100, -5)),
     (
         pa.types.is_floating,
-        st.integers(0, 20).map(lambda tenths: tenths / 10) | st.integers(-50, 100).map(lambda tenths: tenths / 10),
+        numbers(20).map(lambda tenths: tenths / 10) | numbers(100, -50).map(lambda tenths: tenths / 10),
     ),
     (pa.types.is_string, st.sampled_from(_LETTERS)),
     (pa.types.is_binary, st.sampled_from(_LETTERS).map(str.encode)),
-    (pa.types.is_date, st.integers(0, 30).map(lambda days: date(1970, 1, 1) + timedelta(days=days))),
+    (pa.types.is_date, numbers(30).map(lambda days: date(1970, 1, 1) + timedelta(days=days))),
     (pa.types.is_null, st.none()),
 ]
 
@@ -146,7 +154,7 @@ def _of_type(name: str, type_: pa.DataType) -> st.SearchStrategy[Any]:
             return values
     if pa.types.is_timestamp(type_):
         epoch = _EPOCH if type_.tz else _EPOCH.replace(tzinfo=None)
-        return st.integers(0, 60).map(lambda seconds: epoch + timedelta(seconds=seconds))
+        return numbers(60).map(lambda seconds: epoch + timedelta(seconds=seconds))
     if pa.types.is_decimal(type_):
         most = min(10**type_.precision - 1, 9_999)
         return st.integers(-most // 10, most).map(lambda units: Decimal(units).scaleb(-type_.scale))

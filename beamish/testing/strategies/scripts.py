@@ -16,7 +16,7 @@ from beamish.forms import FromChangelog
 from beamish.instants import instant, instant_us
 from beamish.script import Row
 from beamish.testing.strategies.changes import as_rows
-from beamish.testing.strategies.rows import Rows
+from beamish.testing.strategies.rows import Rows, numbers
 from beamish.testing.strategies.rows import rows as rows_of
 from beamish.testing.strategies.spans import Leaf, Spans
 from beamish.testing.stream import Runnable, TestStream
@@ -55,7 +55,7 @@ def scripts(
         keys: number of distinct keys, at least 1.
         batches: maximum number of steps, at least 1.
         disorder: how far a row may be behind the newest one of its input. The watermark then follows the pipeline's policy, as in
-            production. None: the watermark moves freely, and rows are late by ``late`` and ``too_late``.
+            production, and rows are late where that disorder lets them be. None: the watermark moves freely.
         late: share of rows that arrive after the end of their window, but within the lateness.
         too_late: share of rows that arrive after that.
         duplicates: share of rows that repeat an earlier one.
@@ -176,13 +176,11 @@ def _several(moves: st.SearchStrategy[_Move], batches: int) -> st.SearchStrategy
 
 
 def _moves(rows: Sequence[Rows], kinds: Sequence[str]) -> st.SearchStrategy[_Move]:
-    number, kept = st.integers(0, 40), st.integers(0, 19)
-    seldom = st.integers(0, 122).map(lambda at: max(at - 81, 0))
+    number, few, kept = numbers(40), numbers(5), numbers(19)
+    seldom = numbers(122).map(lambda at: max(at - 81, 0))
 
     def of_input(place: int) -> st.SearchStrategy[_Move]:
-        picks = st.builds(
-            _Pick, rows[place], st.sampled_from(kinds), st.integers(0, 5), number, st.integers(0, 5), kept
-        )
+        picks = st.builds(_Pick, rows[place], st.sampled_from(kinds), few, number, few, kept)
         return st.builds(_Move, st.just(place), st.lists(picks, max_size=4), seldom, seldom)
 
     return st.one_of([of_input(place) for place in range(len(rows))])
@@ -329,17 +327,28 @@ class _Play:
         if pick.kind == "newest":
             distances = self.spans.distances_us
             return taken.newest_us + distances[pick.time % len(distances)]
-        times = self._earlier_us(taken)
-        kind = "in time" if self.disorder_us is not None or pick.kind == "duplicate" else pick.kind
         watermark_us = _merged_us(inputs)
-        fitting = [us for us in times if self.disorder_us is not None or _kind(taken.leaf, us, watermark_us) == kind]
-        chosen = fitting or [taken.newest_us]
+        times = self._earlier_us(taken, watermark_us)
+        kind = "in time" if pick.kind == "duplicate" else pick.kind
+        if self.disorder_us is not None and kind == "in time":
+            return times[pick.time % len(times)]
+        ends = taken.leaf.ends_us(times)
+        fitting = [us for us, end in zip(times, ends, strict=True) if _kind(taken.leaf, end, watermark_us) == kind]
+        # With a declared disorder a row may be late only where that is longer than the delay.
+        chosen = fitting or ([taken.newest_us] if self.disorder_us is None else times)
         return chosen[pick.time % len(chosen)]
 
-    def _earlier_us(self, taken: _Input) -> list[int]:
-        """Times up to the newest one, the latest first: at each distance from it, and about the edges of its windows."""
+    def _earlier_us(self, taken: _Input, watermark_us: int | None) -> list[int]:
+        """Times up to the newest one, the latest first: at each distance from it, and about the edges of its windows.
+
+        Those whose deadlines the watermark is at, too.
+        """
         tick, newest = self.spans.tick_us, taken.newest_us
-        edges = [edge + by for bounds in taken.leaf.bounds_us(newest) for edge in bounds for by in (0, -tick)]
+        windows = taken.leaf.bounds_us(newest)
+        edges = [edge + by for bounds in windows for edge in bounds for by in (0, -tick)]
+        if watermark_us is not None:
+            waits = {end - newest + by for _, end in windows for by in (0, taken.leaf.lateness_us)}
+            edges += [watermark_us - wait + by for wait in waits for by in (0, tick)]
         least = self.start_us if self.disorder_us is None else max(self.start_us, newest - self.disorder_us)
         back = [newest - us for us in self.spans.distances_us]
         extreme = [] if self.disorder_us is None else [newest - self.disorder_us]
@@ -372,9 +381,8 @@ def _changed(taken: _Input, row: dict[str, Any], pick: _Pick) -> list[dict[str, 
     return as_rows(form.format, before, after)
 
 
-def _kind(leaf: Leaf, time_us: int, watermark_us: int | None) -> str:
-    """Whether a row of this time is in time, late or too late."""
-    end_us = max(end for _, end in leaf.bounds_us(time_us))
+def _kind(leaf: Leaf, end_us: int, watermark_us: int | None) -> str:
+    """Whether a row whose last window has this end is in time, late or too late."""
     if watermark_us is None or watermark_us < end_us:
         return "in time"
     return "late" if watermark_us < end_us + leaf.lateness_us else "too late"

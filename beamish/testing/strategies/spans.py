@@ -21,6 +21,7 @@ from beamish.source import Source
 from beamish.windows.option import WindowOption
 
 _SECOND_US, _MILLISECOND_US = 1_000_000, 1_000
+_NO_END = np.iinfo(np.int64).min
 _DEFAULT = (10 * _SECOND_US,)
 """The durations of a pipeline that has none."""
 
@@ -81,6 +82,16 @@ class Leaf:
             _, starts, ends = option.assign_columns(times)
             found += [pair for pair in zip(starts.tolist(), ends.tolist(), strict=True) if pair[1] < END_OF_TIME_US]
         return found or [(time_us, time_us + 1)]
+
+    def ends_us(self, times_us: Sequence[int]) -> list[int]:
+        """The end of the last window of each time; without windows the time itself."""
+        times = np.array(times_us, dtype=np.int64)
+        last = times + 1 if not self.windows else np.full(len(times), _NO_END)
+        for option in self.windows:
+            row, _, ends = option.assign_columns(times)
+            np.maximum.at(last, row, np.where(ends < END_OF_TIME_US, ends, _NO_END))
+        found: list[int] = np.where(last == _NO_END, times + 1, last).tolist()
+        return found
 
     def deadlines_us(self, time_us: int) -> list[int]:
         """The watermarks at which something happens to a row of this time: its windows end, and expire."""

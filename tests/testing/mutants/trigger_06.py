@@ -1,0 +1,34 @@
+"""A pane for every five rows.
+
+Wrong: the count is never reset, so that the window stays ready after it fired.
+"""
+
+import attrs
+
+from beamish.triggers import Trigger
+
+
+@attrs.frozen
+class EveryFive(Trigger):
+    n: int = 5
+
+    def create(self):
+        return 0
+
+    def on_rows(self, state, count, context):
+        return state + count
+
+    def should_fire(self, state, context):
+        return state >= self.n
+
+    def on_fire(self, state, context):
+        return state, False
+
+    def on_merge(self, states, context):
+        return sum(states)
+
+    def may_lose_rows(self, allowed_lateness_us):
+        return False
+
+
+trigger = EveryFive()
