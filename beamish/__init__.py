@@ -273,7 +273,7 @@ def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
         the same panes.
 
     Raises:
-        OptionError: the name is empty.
+        OptionError: the name is empty, or they are observed under it already.
         ColumnError: they are not panes.
 
     Example:

@@ -176,6 +176,32 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         f"Spark cannot run {{0!r}}: set PYSPARK_PYTHON to a Python that the driver's machine and every executor have ({_DOCS})",
     ),
     (
+        r"Python worker (?:failed )?to connect back",
+        SparkSetupError,
+        (
+            "a Python that Spark started did not answer within 10 seconds, which Spark fixes: the machine is overloaded, or its Python "
+            "starts slowly (packages on a network disk); restart the query from its checkpoint, nothing was lost. Leave the query a free "
+            f"core, and set spark.python.daemon.module=beamish.spark.daemon ({in_docs('Deployment', 'Quick starts')})"
+        ),
+    ),
+    (
+        "DUPLICATED_METRICS_NAME",
+        OptionError,
+        (
+            "bm.observe: the query has two observations of one name: observe its panes once, or give the other a name of its own: "
+            "bm.observe(panes, name=...)"
+        ),
+    ),
+    (
+        "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+        SinkError,
+        (
+            "Delta's table has its files, but this session's catalog has forgotten the table, as an in-memory catalog does when its session "
+            "ends: register it, CREATE TABLE name USING delta LOCATION '...', or configure a catalog that lasts (a Hive metastore: "
+            ".enableHiveSupport()), and restart the query from its checkpoint; nothing of the batch was written"
+        ),
+    ),
+    (
         r"(\S+)/state/\d+/_stateSchema/\S+ does not exist",
         StateError,
         f"{{0}} lacks the state schema, so the checkpoint {_MOVED}; else {_RESTORE}",

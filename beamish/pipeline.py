@@ -88,6 +88,13 @@ def _check_column(where: str, value: Any) -> Any:
     raise OptionError(f"{where}={value!r}: must be the name of a column (on Spark also a Column expression)")
 
 
+def _check_flow(_: Any, __: Any, flow: Any) -> None:
+    if not isinstance(flow, Flow):
+        raise OptionError(
+            f"Pipeline({type(flow).__name__}): Pipeline() takes no argument, and transform takes a pipeline, not the class: df.transform(bm.Pipeline().event_time(...)...)"
+        )
+
+
 @attrs.frozen(repr=False)
 class Pipeline:
     """How streams of rows become panes: windows, trigger, accumulations, accumulation mode.
@@ -114,12 +121,23 @@ class Pipeline:
         [{'plays': 1}]
     """
 
-    flow: Flow = Flow(WindowStage(), (Source(),))
+    flow: Flow = attrs.field(default=Flow(WindowStage(), (Source(),)), validator=_check_flow)
 
     def _with(self, **changes: Any) -> Pipeline:
         option = next(iter(changes))
         stage = self.flow.stage.declaring(f"{_CALLS.get(option, option)}(...)", **changes)
+        stage.check_inputs([one.name for one in self.flow.inputs if one.name is not None])
         return Pipeline(attrs.evolve(self.flow, stage=stage))
+
+    def _added(self, call: str, option: str, added: Mapping[str, Any]) -> Pipeline:
+        """With entries added to an option (OptionError: it has another entry of such a name)."""
+        before = self.flow.stage.declared(option) or {}
+        for name, one in added.items():
+            if before.get(name, one) != one:
+                raise OptionError(
+                    f"{call}({name}={one!r}): the pipeline has {name}={before[name]!r} already, which it would replace; choose another name"
+                )
+        return self._with(**{option: {**before, **added}})
 
     def _with_input(self, **changes: Any) -> Pipeline:
         return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(self.flow.inputs[0], **changes),)))
@@ -354,15 +372,15 @@ class Pipeline:
             accumulations: from ``beamish.accumulations``, or your own, each by the name of its output column.
 
         Raises:
-            OptionError: not an accumulation, or a custom one without an identity.
+            OptionError: not an accumulation, a custom one without an identity, or another one has the name already.
+            PipelineError: it names an input that the pipeline does not have.
         """
         if unnamed:
             given = _shown_unnamed(unnamed)
             raise OptionError(f"accumulate({', '.join(given)}): name the output column: accumulate(n={given[0]})")
         for name, accumulation in accumulations.items():
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
-        before = self.flow.stage.declared("accumulations") or {}
-        return _warned("accumulate(...)", self._with(accumulations={**before, **accumulations}))
+        return _warned("accumulate(...)", self._added("accumulate", "accumulations", accumulations))
 
     def where(self, condition: pc.Expression) -> Pipeline:
         """Keep only the rows, or in a later stage the panes, that satisfy a condition; a second call adds to the first.
@@ -556,7 +574,7 @@ class Pipeline:
                 integer division yields an integer, so cast first: ``pc.field("n").cast("double")``.
 
         Raises:
-            OptionError: not an expression.
+            OptionError: not an expression, or another one has the name already.
             PipelineError: the stage has no windows.
 
         Example:
@@ -576,7 +594,7 @@ class Pipeline:
         """
         example = "pc.field('wins') + pc.field('losses')"
         formulas = {name: read_formula(f"with_columns({name})", one, example) for name, one in columns.items()}
-        return self._with(derived={**(self.flow.stage.declared("derived") or {}), **formulas})
+        return self._added("with_columns", "derived", formulas)
 
     def suppress(
         self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"

@@ -233,8 +233,12 @@ def progress(query: Any, *, name: str = "beamish", every: int = 1) -> Totals:
         the totals. Errors of the query are raised by ``query.awaitTermination()``.
 
     Raises:
-        OptionError: ``every`` is below 1.
+        OptionError: not a query, or ``every`` is below 1.
     """
+    if not (hasattr(query, "recentProgress") and hasattr(query, "isActive")):
+        raise OptionError(
+            f"progress({type(query).__name__}): must be a started query: query = df.transform(pipeline).writeStream...start(), then bm.progress(query)"
+        )
     if type(every) is not int or every < 1:
         raise OptionError(f"progress(every={every!r}): must be a whole number of at least 1")
     totals, shown = Totals(), -1

@@ -3,7 +3,7 @@
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Count, InnerJoin
+from beamish.accumulations import Count
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 
@@ -13,7 +13,7 @@ START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("30 seconds"))
 PLAIN = START.key_by("team").window(bm.FixedWindows("1 minute")).accumulate(plays=Count())
 ROW = {"ts": 1, "team": "red", "score": 3, "name": "ann", "tags": ["a"]}
 ONE_ROW = TestStream().add([ROW])
-MEETING = bm.merge(a=START.key_by("k"), b=START.key_by("k")).accumulate(n=InnerJoin("a", "b"))
+MEETING = bm.merge(a=START.key_by("k"), b=START.key_by("k"))
 CHANGES = START.key_by("cur")
 RATES = CHANGES.versions("1 day")
 ORDERS = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0))

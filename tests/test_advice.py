@@ -146,7 +146,6 @@ FIXED = {
         .window(TENS)
         .accumulate(n=Count())
     ],
-    "within of one input": [of(InnerJoin("a", "b"), bm.Within(1, of="a"))],
     "a count within": [of(InnerJoin("a", "b"), bm.Within(1, of="a"))],
     "within keeps both sides": [
         of(InnerJoin("a", "b"), bm.Within(1, of="a")),

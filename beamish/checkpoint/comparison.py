@@ -7,7 +7,9 @@ Compatible changes are the other options that differ between the specs of the st
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -61,6 +63,10 @@ _ONE_BY_ONE = frozenset({"accumulations", "allow_data_loss"})
 """Options that are reported elsewhere, or have no effect on the state."""
 _OF_INPUTS = ("watermarks", "where", "event_time")
 """Options of the inputs; the rest follows from the stages before."""
+_CHANGEABLE = frozenset({"trigger", "allowed_lateness", "late_rows"})
+"""Options that the metadata of a shard of windows has too."""
+_FORMULAS = frozenset({"where", "columns", "having"})
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _LINES_OF = {
     "window": ["windows"],
     "keys": ["rows"],
@@ -203,21 +209,47 @@ def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Descriptio
         return  # it may be of another stage
     said_already = [line for change in changes if change.refused for line in _LINES_OF.get(change.what, [])]
     now_lines = dict(flow.stage.describe(flow.operator.takes, flow.operator))
-    told = {one.what: one for one in _carried_over(stored.about, now, now_lines) if one.what not in said_already}
+    found = (
+        _carried_over if stored.about.spec else partial(_carried_over_in_lines, stored.notes.values(), flow.operator)
+    )
+    told = {one.what: one for one in found(stored.about, now, now_lines) if one.what not in said_already}
     yield from (Change(number, **attrs.asdict(one)) for one in told.values())
 
 
 def _carried_over(then: Description, now: Description, now_lines: Mapping[str, str]) -> Iterator[Compared]:
-    """The options that differ, as lines of explain; for older descriptions the lines that differ."""
+    """The options that differ, as lines of explain."""
     was, is_ = (_options(of) for of in (then, now))
-    differing = [name for name in {**was, **is_} if not same_identity(was.get(name), is_.get(name))]
-    for name in differing if then.spec else [(name,) for name in OPTIONS if then.lines]:
+    for name in {**was, **is_}:
+        if same_identity(was.get(name), is_.get(name)):
+            continue
         what, means = OPTIONS.get(name[-1], (name[-1], _BATCH))
         said = [_words_of(what, lines.get(what, "")) for lines in (then.lines, now_lines)]
-        if then.spec and said[0] == said[1]:
+        if said[0] == said[1]:
             said = [shown_spec(of.get(name)) for of in (was, is_)]
         if said[0] != said[1]:
             yield Compared(what, said[0], said[1], means)
+
+
+def _carried_over_in_lines(
+    notes: Collection[DictStore], operator: Operator, then: Description, now: Description, now_lines: Mapping[str, str]
+) -> Iterator[Compared]:
+    """The same for a description of state format 3, which has lines of explain and no options.
+
+    Their wording is that of an earlier version, so it does not count: of formulas the text does, of the rest the numbers. The trigger and
+    the lateness are in the metadata of the shards.
+    """
+    is_ = _options(now)
+    stored = next((one for one in map(operator.changeable, notes) if one is not None), None)
+    for name, (what, means) in OPTIONS.items() if then.lines else ():
+        was, now_is = (_words_of(what, lines.get(what, "")) for lines in (then.lines, now_lines))
+        if name in _CHANGEABLE and stored is not None:
+            differs = not same_identity(stored.get(name), is_.get((name,)))
+        elif what in _FORMULAS:
+            differs = was != now_is
+        else:
+            differs = bool(was) != bool(now_is) or _NUMBER.findall(was) != _NUMBER.findall(now_is)
+        if differs:
+            yield Compared(what, was, now_is, means)
 
 
 def _options(about: Description) -> dict[tuple[str, ...], Any]:

@@ -274,6 +274,10 @@ class Operator(Protocol):
         """Differences to a shard's metadata, besides those that ``open`` rejects; empty if the metadata cannot be read."""
         return iter(()) if self.core is self else self.core.compared(store)
 
+    def changeable(self, store: Store) -> Mapping[str, Any] | None:
+        """The specs of options in a shard's metadata that may change; None: it has no options, or cannot be read."""
+        return None if self.core is self else self.core.changeable(store)
+
     # Batch plans (spark/compile/batch.py)
 
     @property

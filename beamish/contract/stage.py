@@ -51,6 +51,9 @@ class Stage(Protocol):
         """The current value of an option, by the names of ``WindowOptions``, or of a table by ``versions``; None if it has no such option."""
         return None
 
+    def check_inputs(self, names: Sequence[str]) -> None:
+        """Check the inputs that its options name; ``names``: those of the pipeline (PipelineError: there is no such input)."""
+
     @property
     def joined_by(self) -> str:
         """The name of the call that creates it from several inputs."""

@@ -20,7 +20,7 @@ from beamish.flow import Flow
 from beamish.kernels.column_names import quoted
 from beamish.pane import PaneChange
 from beamish.spark import apply as apply_flow
-from beamish.spark.rows.columns import column
+from beamish.spark.rows.columns import NOT_REPLAYED, column, is_deterministic
 
 _BESIDE = ("window", "pane", "timestamp", "dropped")
 
@@ -283,13 +283,13 @@ def _dropped(statement: Statement) -> Column:
 def _expression(df: DataFrame, expression: Expression) -> Column:
     """Resolve an expression against the columns of a DataFrame (SqlError: Spark rejects it)."""
     check_literals(df.sparkSession, expression)
-    return _tried(expression, lambda made: df.select("*", made))
+    return _tried(df, expression, lambda made: df.select("*", made))
 
 
 def _condition(df: DataFrame, expression: Expression) -> Column:
     """Resolve a condition against the rows of a DataFrame (SqlError: Spark rejects it)."""
     check_literals(df.sparkSession, expression)
-    return _tried(expression, df.where)
+    return _tried(df, expression, df.where)
 
 
 def check_literals(spark: SparkSession, expression: Expression) -> None:
@@ -305,11 +305,13 @@ def check_literals(spark: SparkSession, expression: Expression) -> None:
                 )
 
 
-def _tried(expression: Expression, use: Callable[[Column], DataFrame]) -> Column:
+def _tried(df: DataFrame, expression: Expression, use: Callable[[Column], DataFrame]) -> Column:
     try:
         made = F.expr(expression.sql)
         use(made)
     except Exception as error:  # a ParseException or AnalysisException, and for some texts one of Java's
         words = str(error).strip().partition(" SQLSTATE")[0].partition("\n")[0].rstrip(".; ")
         raise expression.error(f"Spark rejects this: {words}") from error
+    if df.isStreaming and not is_deterministic(df, made):
+        raise expression.error(f"on a stream this is {NOT_REPLAYED}")
     return made

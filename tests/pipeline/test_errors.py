@@ -1,8 +1,10 @@
 """The error of ours in what Spark says of a query that stopped."""
 
+import re
 import traceback
 
 import attrs
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -105,6 +107,26 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
         ),
         ("MismatchedInputException: No\n\tat StreamMetadata$.read", bm.StateError, "(MismatchedInputException): res"),
         ("ModuleNotFoundError: No module named 'beamish'", bm.SparkSetupError, "no module 'beamish': install or ship"),
+        (
+            "org.apache.spark.SparkException: Python worker failed to connect back.\nCaused by: java.net.SocketTimeoutException",
+            bm.SparkSetupError,
+            "did not answer within 10 seconds, which Spark fixes: the machine is overloaded",
+        ),
+        (
+            "SocketTimeoutException: Timed out while waiting for the Python worker to connect back",
+            bm.SparkSetupError,
+            "restart the query from its checkpoint, nothing was lost. Leave the query a free core, and set spark.python.daemon.module",
+        ),
+        (
+            "[DUPLICATED_METRICS_NAME] The metric name is not unique: `beamish`. The same name cannot be used for",
+            bm.OptionError,
+            "bm.observe: the query has two observations of one name: observe its panes once",
+        ),
+        (
+            "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table ('`spark_catalog`.`default`.`scores`').",
+            bm.SinkError,
+            "this session's catalog has forgotten the table",
+        ),
         ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
     ],
 )
@@ -292,3 +314,18 @@ class Keeps(Accumulation):
 def test_a_value_that_cannot_be_shown_is_named_by_its_class():
     error = raised_by(FIRST.accumulate(n=Keeps()))
     assert "tests.pipeline.test_errors.Mute (a Mute), which cannot be stored in the checkpoint" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: bm.Pipeline(pa.table({})),
+            "Pipeline(Table): Pipeline() takes no argument, and transform takes a pipeline",
+        ),
+        (lambda: bm.progress(pa.table({})), "progress(Table): must be a started query: query = df.transform(pipeline)"),
+    ],
+)
+def test_a_value_in_the_place_of_another_is_refused_at_the_call(call, words):
+    with pytest.raises(bm.OptionError, match="^" + re.escape(words)):
+        call()

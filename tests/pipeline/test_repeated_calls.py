@@ -1,5 +1,7 @@
 """A repeated call on a pipeline replaces the earlier one; a few calls add to it, or are refused."""
 
+import re
+
 import pyarrow.compute as pc
 import pytest
 
@@ -34,8 +36,6 @@ REPLACED = {
     "on_time_behavior": lambda of, first: of.on_time_behavior(list(bm.OnTimeBehavior)[first]),
     "closing_behavior": lambda of, first: of.closing_behavior(list(bm.ClosingBehavior)[first]),
     "timestamp_combiner": lambda of, first: of.timestamp_combiner(list(bm.TimestampCombiner)[first]),
-    "accumulate, of one name": lambda of, first: of.accumulate(n=Sum("x") if first else Count()),
-    "with_columns, of one name": lambda of, first: of.with_columns(x=pc.field("n") + first),
 }
 ADDED = {
     "accumulate": (lambda of: of.accumulate(a=Count()), lambda of: of.accumulate(b=Sum("x"))),
@@ -49,6 +49,27 @@ ADDED = {
 def test_a_repeated_call_replaces_the_earlier_setting(call):
     once, otherwise = call(PLAIN, 0), call(PLAIN, 1)
     assert call(otherwise, 0) == once != otherwise
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda of: of.accumulate(n=Sum("x")),
+            "accumulate(n=Sum(column='x')): the pipeline has n=Count(column=None) already",
+        ),
+        (
+            lambda of: of.with_columns(y=pc.field("n")),
+            "with_columns(y=n): the pipeline has y=add_checked(n, 1) already",
+        ),
+    ],
+    ids=["accumulate", "with_columns"],
+)
+def test_a_call_that_adds_never_replaces(call, words):
+    pipeline = PLAIN.with_columns(y=pc.field("n") + 1)
+    with pytest.raises(bm.OptionError, match=f"^{re.escape(words)}, which it would replace; choose another name$"):
+        call(pipeline)
+    assert pipeline.accumulate(n=Count()).with_columns(y=pc.field("n") + 1) == pipeline
 
 
 @pytest.mark.parametrize(("one", "other"), ADDED.values(), ids=ADDED)

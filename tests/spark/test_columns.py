@@ -70,7 +70,7 @@ def test_column_expressions_name_their_output_column(events):
         (PIPELINE.key_by("tags"), "cannot be a key"),
         (PIPELINE.key_by("years"), "cannot pass a interval to Python; cast or drop it"),
         (PIPELINE.with_dropped(), "column 'years'"),
-        (PIPELINE.accumulate(total=Sum("points")), "there is no column 'points'"),
+        (PIPELINE.accumulate(points=Sum("points")), "there is no column 'points'"),
     ],
 )
 def test_a_column_that_is_wrong_is_named_with_the_fix(events, pipeline, words):
@@ -82,6 +82,50 @@ def test_a_key_expression_must_not_take_the_name_of_another_column(events):
     pipeline = PIPELINE.key_by(F.upper("team").alias("text"))
     with pytest.raises(bm.ColumnError, match=r"would be named 'text', like the column 'text' .*\.alias\('text_key'\)"):
         pipeline.apply(events)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "words"),
+    [
+        (lambda: PIPELINE.key_by(F.rand().alias("k")), r"key_by\(Column<.*rand.*>\) on a stream: nondeterministic"),
+        (lambda: PIPELINE.key_by("team", F.uuid().alias("k")), r"key_by\(Column<.*uuid.*>\) on a stream"),
+        (
+            lambda: PIPELINE.event_time(F.timestamp_seconds(F.rand() * 9), bm.BoundedOutOfOrderness(0)),
+            r"event_time\(Column<.*\) on",
+        ),
+    ],
+)
+def test_an_expression_that_a_replay_would_compute_otherwise_is_refused_on_a_stream(events, pipeline, words):
+    with pytest.raises(bm.PipelineError, match=words):
+        pipeline().apply(events)
+
+
+def test_deterministic_expressions_and_those_of_a_batch_are_accepted(spark, events):
+    salted = PIPELINE.key_by("team", F.pmod(F.hash("score"), F.lit(8)).alias("salt"))
+    salted.event_time(F.current_timestamp(), bm.BoundedOutOfOrderness(0)).apply(events)
+    batch = spark.sql("SELECT timestamp_seconds(1) AS ts, 'red' AS team, 3 AS score")
+    PIPELINE.key_by(F.floor(F.rand()).alias("k")).apply(batch)
+
+
+def test_a_statement_over_a_stream_refuses_a_random_where(events):
+    query = bm.sql(
+        "SELECT team, COUNT(*) AS n FROM events WHERE rand() < 0.5 GROUP BY team, TUMBLE(ts, INTERVAL 1 MINUTE)"
+    )
+    with pytest.raises(bm.SqlError, match="on a stream this is nondeterministic"):
+        query.apply(events)
+
+
+def test_panes_cannot_be_observed_twice_under_one_name(events):
+    observed = bm.observe(events.transform(PIPELINE))
+    with pytest.raises(
+        bm.OptionError, match=r"^observe\(panes, name='beamish'\): they are observed under this name already"
+    ):
+        bm.observe(observed)
+
+
+def test_a_class_in_the_place_of_a_pipeline_is_refused(events):
+    with pytest.raises(bm.OptionError, match=r"not the class: df\.transform\(bm\.Pipeline\(\)"):
+        events.transform(bm.Pipeline)
 
 
 def test_a_column_that_is_there_twice_is_refused_where_it_is_read(events):

@@ -23,7 +23,7 @@ late = source.window(bm.Sessions("10 minutes")).trigger(trigger).allowed_latenes
 hours = source.window(bm.FixedWindows("1 hour")).trigger(trigger).allowed_lateness("1 hour")
 MORE = {
     "discarding sessions": late.discarding().accumulate(n=Count(), total=Sum("amount")),
-    "accumulating sessions": late.accumulating().accumulate(n=Count()),
+    "accumulating sessions": late.accumulating()._with(accumulations={"n": Count()}),
     "unchanged panes": late.accumulating_and_retracting().only_updated_panes().accumulate(total=Sum("amount")),
     "several windowings": source.window({"h": bm.FixedWindows("1 hour"), "s": bm.Sessions("10 minutes")})
     .allowed_lateness("1 hour")
@@ -132,8 +132,8 @@ def unhandled(rows):
 
 WRONG = {
     "order": (late.accumulating_and_retracting().accumulate(first=FirstSeen("amount")), {}, "merge_is_commutative|order_of"),
-    "state in the process": (summed.accumulate(n=Remembers()), {}, "same_rows_have_same_value"),
-    "stale sessions": (late.accumulating().accumulate(n=Count()), {"expected": lambda rows: [{"n": len(rows)}]}, "live_panes"),
+    "state in the process": (summed._with(accumulations={"n": Remembers()}), {}, "same_rows_have_same_value"),
+    "stale sessions": (late.accumulating()._with(accumulations={"n": Count()}), {"expected": lambda rows: [{"n": len(rows)}]}, "live_panes"),
 }  # fmt: skip
 
 

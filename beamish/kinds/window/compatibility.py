@@ -59,6 +59,14 @@ def compared(plan: WindowPlan, store: Store) -> Iterator[Compared]:
         yield from differences(about["spec"], plan) if about else ()
 
 
+def changeable(store: Store) -> Mapping[str, Any] | None:
+    """The options in a shard's metadata that may change; None: unreadable."""
+    with suppress(BeamishError):
+        about = SegmentStore(store, LAYOUT).about
+        return dict(about["spec"]["changeable"]) if about else None
+    return None
+
+
 def differences(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
     """The differences between a plan and a spec, except options that may change freely."""
     if same_state(then, plan.spec):

@@ -19,7 +19,7 @@ from beamish.errors import StateError
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.refine import Refinement
-from beamish.kinds.window.compatibility import REMOVED, all_refused, compared, in_words
+from beamish.kinds.window.compatibility import REMOVED, all_refused, changeable, compared, in_words
 from beamish.kinds.window.firing import extract, repeats
 from beamish.kinds.window.merging import combine_states
 from beamish.kinds.window.packing import joined, pack_rows, rows_taken
@@ -161,6 +161,9 @@ class WindowOperator(Operator):
 
     def compared(self, store: Store) -> Iterator[Compared]:
         return compared(self.plan, store)
+
+    def changeable(self, store: Store) -> Mapping[str, Any] | None:
+        return changeable(store)
 
     # In a batch (spark/compile/batch.py)
 

@@ -72,6 +72,11 @@ class WindowStage(Stage):
     def declared(self, option: str) -> Any:
         return getattr(self.options, option, None)
 
+    def check_inputs(self, names: Sequence[str]) -> None:
+        _check_within_of(self.options.window, names)
+        for name, accumulation in self.options.accumulations.items():
+            _check_inputs(name, accumulation, self.options, names)
+
     @property
     def final(self) -> WindowStage:
         return stage_of(self.options.final)
@@ -420,11 +425,7 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
     if not isinstance(within, Within):
         return
     names = [relation.name for relation in takes if relation.name is not None]
-    if within.of not in names:
-        have = (
-            f"the merge has {', '.join(names)}" if names else "this pipeline has one input; use it in a bm.merge(...)"
-        )
-        raise PipelineError(f"window({within!r}): there is no input {within.of!r}; {have}")
+    _check_within_of(within, names)
     for name, join in options.accumulations.items():
         if not join.explodes or within.of not in join.names_of_inputs:
             raise PipelineError(
@@ -441,6 +442,15 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
                 f"had a match in the other, so only unmatched rows of {other} can be emitted; window({same!r}) matches the same "
                 f"rows and can emit those of {within.of}"
             )
+
+
+def _check_within_of(window: WindowOption, names: Sequence[str]) -> None:
+    """Check that an interval join is of an input."""
+    if isinstance(window, Within) and window.of not in names:
+        have = (
+            f"the merge has {', '.join(names)}" if names else "this pipeline has one input; use it in a bm.merge(...)"
+        )
+        raise PipelineError(f"window({window!r}): there is no input {window.of!r}; {have}")
 
 
 def _check_ids_go(options: WindowOptions) -> None:

@@ -90,6 +90,10 @@ class WindowingsOperator(WindowOperator):
         for name, one in self.each.items():
             yield from one.compared(StoreUnder(name, store))
 
+    def changeable(self, store: Store) -> Mapping[str, Any] | None:
+        each = (one.changeable(StoreUnder(name, store)) for name, one in self.each.items())
+        return next((one for one in each if one is not None), None)
+
     @property
     def parts(self) -> Mapping[str | None, Operator]:
         return dict(self.each.items())

@@ -8,8 +8,10 @@ the query's watermark is used as it is; any other mark is rejected.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import redirect_stdout
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -247,10 +249,12 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
     given = without_stale_marks(given)
     named: list[str] = []
     for key in source.keys:
+        _check_replayed(given, "key_by", key)
         name = key if isinstance(key, str) else _name_of(given, key)
         given = given if isinstance(key, str) else _with_column(given, name, key)
         named.append(name)
     event_time, rows = source.event_time, given
+    _check_replayed(given, "event_time", event_time)
     if isinstance(event_time, Column):
         name = _name_of(given, event_time, EVENT_TIME_EXPRESSION)
         given, event_time = _with_column(given, name, event_time), name
@@ -292,6 +296,40 @@ def _types(given: Given) -> pa.Schema:
     """The columns that Spark can pass to Python."""
     types = ((field.name, arrow_type(field.dataType)) for field in given.schema)
     return pa.schema([(name, type_) for name, type_ in types if type_ is not None])
+
+
+_RANDOM = re.compile(
+    r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_\w+)\(",
+    re.IGNORECASE,
+)
+
+
+def is_deterministic(df: DataFrame, expression: Column) -> bool:
+    """Whether Spark computes the same values again; under Spark Connect, whose client has no plan, by the names of functions."""
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        return _RANDOM.search(str(expression)) is None
+    selected: Any = df.select(expression)
+    expressions = selected._jdf.queryExecution().analyzed().expressions()  # noqa: SLF001 - Spark does not show it otherwise
+    return all(expressions.apply(i).deterministic() for i in range(expressions.size()))
+
+
+NOT_REPLAYED = (
+    "nondeterministic: a batch that is replayed after a restart would have other values, while state and table have the first; "
+    "compute it from the rows' columns"
+)
+
+
+def _check_replayed(given: Given, call: str, expression: Any) -> None:
+    """Check that replayed rows of a stream have the same keys and times (PipelineError: an expression is nondeterministic)."""
+    if (
+        isinstance(expression, Column)
+        and given.streaming
+        and not given.told
+        and not is_deterministic(given.df, expression)
+    ):
+        raise PipelineError(
+            f"{call}({expression}) on a stream: {NOT_REPLAYED}, such as F.pmod(F.hash('id'), F.lit(8)), or store it with the rows"
+        )
 
 
 def _unfolded(source: Source, given: Given) -> Given:

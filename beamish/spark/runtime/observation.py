@@ -20,6 +20,8 @@ from beamish.errors import ColumnError, OptionError
 
 _REBUILD = "_beamish_observed"
 """An attribute of a pipeline's DataFrame: a function that recreates it with an observation of a given name."""
+_NAME = "_beamish_observed_as"
+"""An attribute of observed panes: the name of the observation."""
 _COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in ("shard", *COUNTED, *GREATEST, *LEAST)])
 
 
@@ -38,9 +40,13 @@ def observe(panes: DataFrame, name: Any) -> DataFrame:
     """The panes, observed (see ``bm.observe``)."""
     if not isinstance(name, str) or not name:
         raise OptionError(f"observe(panes, name={name!r}): must be a nonempty string, such as 'beamish'")
+    if getattr(panes, _NAME, None) == name:
+        raise OptionError(
+            f"observe(panes, name={name!r}): they are observed under this name already; leave one of the two calls out, or give it another name"
+        )
     rebuild: Any = getattr(panes, _REBUILD, None)
     if rebuild is not None:
-        return rebuild(name)  # type: ignore[no-any-return]
+        return _named(rebuild(name), name)
     if "pane" not in panes.columns:
         raise ColumnError(
             "observe(df): there is no column 'pane', so these are not panes; pass the output of pipeline.apply"
@@ -53,7 +59,12 @@ def observe(panes: DataFrame, name: Any) -> DataFrame:
         counts["max_late_by_ms"] = F.max(F.floor(F.col("dropped.late_by") / 1000))
     unknown, no_shards = F.max(F.lit(None).cast("bigint")), F.max(F.lit(None).cast("string")).alias("by_shard")
     columns = (counts.get(column, unknown).alias(column) for column in (*COUNTED, *GREATEST, *LEAST))
-    return panes.observe(name, *columns, no_shards)
+    return _named(panes.observe(name, *columns, no_shards), name)
+
+
+def _named(panes: DataFrame, name: str) -> DataFrame:
+    setattr(panes, _NAME, name)
+    return panes
 
 
 def with_observation(operated: DataFrame, name: str) -> DataFrame:

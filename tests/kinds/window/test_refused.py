@@ -146,12 +146,6 @@ TOGETHER = [
         ["accumulate(team=...)", "is a key column too", "choose another"],
     ),
     (
-        "within of one input",
-        PLAIN.window(bm.Within(1, of="a")),
-        ["there is no input 'a'", "one input", "bm.merge(...)"],
-    ),
-    ("within of no input", MEETING.window(bm.Within(1, of="c")), ["there is no input 'c'", "the merge has a, b"]),
-    (
         "a count within",
         MEETING.window(bm.Within(1, of="a")).accumulate(n=Count()),
         ["accumulate(n=Count(column=None)) in Within(", "accumulate a join of a", "InnerJoin('a', 'b')"],
@@ -251,6 +245,25 @@ def test_an_invalid_option_is_rejected_at_its_call(call, fragments):
 def test_incompatible_options_are_rejected_before_anything_runs(pipeline, fragments):
     refused(bm.PipelineError, pipeline.explain, fragments)
     refused(bm.PipelineError, lambda: pipeline.run(TestStream()), fragments)
+
+
+@cases(
+    [
+        ("within, alone", lambda: PLAIN.window(bm.Within(1, of="a")), ["no input 'a'", "one input", "bm.merge(...)"]),
+        ("within", lambda: MEETING.window(bm.Within(1, of="c")), ["there is no input 'c'", "the merge has a, b"]),
+        (
+            "a join",
+            lambda: MEETING.accumulate(j=InnerJoin("a", "c")),
+            ["InnerJoin(left='a', right='c')", "the merge has a, b"],
+        ),
+        ("a join, alone", lambda: PLAIN.accumulate(j=InnerJoin("a", "b")), ["one unnamed input; bm.merge("]),
+        ("a value", lambda: MEETING.accumulate(j=Sum("x").of("c")), ["there is no input 'c'; the merge has a, b"]),
+    ],
+    "call",
+    "fragments",
+)
+def test_an_unknown_input_is_rejected_at_its_call(call, fragments):
+    refused(bm.PipelineError, call, fragments)
 
 
 @cases(COLUMNS, "pipeline", "fragments")

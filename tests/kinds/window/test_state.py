@@ -201,7 +201,7 @@ def test_only_updated_can_be_enabled_later():
 def test_only_updated_enabled_later_has_no_old_values():
     """So the next pane comes, also one of null where the one before was not."""
     store = DictStore()
-    last = PIPELINE.accumulating().accumulate(total=Last("score", ignore_nulls=False))
+    last = PIPELINE.accumulating()._with(accumulations={"total": Last("score", ignore_nulls=False)})
     last = last.trigger(AfterWatermark(early=Always(), late=Always()))
     assert step(last, store, (1, "red", 1)) == [("PANE", "EARLY", 1)]
     updated = last.only_updated_panes()
@@ -216,7 +216,7 @@ def test_only_updated_enabled_later_has_no_old_values():
         ("keys", PIPELINE.key_by("team", "score")),
         ("mode", PIPELINE.accumulating()),
         ("timestamp combiner", PIPELINE.timestamp_combiner(bm.TimestampCombiner.EARLIEST)),
-        ("accumulation", PIPELINE.accumulate(total=Max("score"))),
+        ("accumulation", PIPELINE._with(accumulations={"total": Max("score")})),
     ],
 )
 def test_incompatible_state_is_rejected_unchanged(what, other):

@@ -42,7 +42,7 @@ def test_a_shard_is_due_when_the_first_of_its_windowings_is():
 
 @pytest.mark.parametrize("what", [Keeps.WINDOWS, Keeps.ROWS])
 def test_executors_read_the_state_of_windowings_as_the_driver_does(what):
-    kept = PIPELINE.accumulate(n=Collect("ts"))
+    kept = PIPELINE._with(accumulations={"n": Collect("ts")})
     ((bound, (store,)),) = stages_after(kept.flow.completed, TestStream().add([{"ts": 5}]).events)
     answer = bound.operator.answer(Asked(what))
     sent = pickle.loads(pickle.dumps(answer))
