@@ -185,6 +185,11 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         ),
     ),
     (
+        r"(\w+Sink)\.__call__\(\) missing 1 required positional argument: 'batch_id'",
+        SinkError,
+        "{0}: foreach gives it rows, and a sink takes batches: writeStream.foreachBatch(sink); nothing was written",
+    ),
+    (
         "DUPLICATED_METRICS_NAME",
         OptionError,
         (
@@ -196,7 +201,7 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
         SinkError,
         (
-            "Delta's table has its files, but this session's catalog has forgotten the table, as an in-memory catalog does when its session "
+            "Delta's table has its files, but this session's catalog does not know the table, as an in-memory catalog does when its session "
             "ends: register it, CREATE TABLE name USING delta LOCATION '...', or configure a catalog that lasts (a Hive metastore: "
             ".enableHiveSupport()), and restart the query from its checkpoint; nothing of the batch was written"
         ),

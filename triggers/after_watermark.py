@@ -9,8 +9,16 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.triggers.default import Always, Repeatedly
+from beamish.errors import OptionError
+from beamish.triggers.default import Always, Default, Repeatedly
 from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices, joined, read_trigger_or_none
+
+
+def is_at_end(trigger: Trigger | None) -> bool:
+    """Whether a trigger fires at the end of the window, by itself or repeated."""
+    while isinstance(trigger, Repeatedly):
+        trigger = trigger.trigger
+    return isinstance(trigger, (AfterWatermark, Default))
 
 
 @attrs.frozen
@@ -26,7 +34,7 @@ class AfterWatermark(Trigger):
         late: a trigger for panes after the on-time pane; None: none.
 
     Raises:
-        OptionError: early or late is not a trigger.
+        OptionError: early or late is not a trigger, or waits for the end of the window itself.
 
     Example:
         >>> from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark
@@ -37,6 +45,16 @@ class AfterWatermark(Trigger):
     early: Trigger | None = attrs.field(default=None, converter=read_trigger_or_none)
     late: Trigger | None = attrs.field(default=None, converter=read_trigger_or_none)
     waits_for_end: ClassVar[bool] = True
+
+    def __attrs_post_init__(self) -> None:
+        for name, part, when in (
+            ("early", self.early, "before the end"),
+            ("late", self.late, "after the on-time pane"),
+        ):
+            if is_at_end(part):
+                raise OptionError(
+                    f"AfterWatermark({name}={part!r}): panes {when} cannot wait for the end of the window; use a trigger such as AfterCount, AfterProcessingTime or Always()"
+                )
 
     def describe(self) -> str:
         at_end = "when the watermark reaches its end"

@@ -52,7 +52,8 @@ class Stage(Protocol):
         return None
 
     def check_inputs(self, names: Sequence[str]) -> None:
-        """Check the inputs that its options name; ``names``: those of the pipeline (PipelineError: there is no such input)."""
+        """Check the inputs that its options name; ``names``: those of the pipeline (PipelineError: an input is unknown)."""
+        return
 
     @property
     def joined_by(self) -> str:

@@ -63,7 +63,7 @@ _once = st.recursive(
 )
 """What Java calls a OnceTrigger: allowed as a part of AfterAny and AfterAll, early, late, and after OrFinally."""
 _triggers = st.recursive(
-    st.one_of(triggers.default, _once, st.builds(t.AfterWatermark, st.none() | _once, st.none() | _once)),
+    st.one_of(triggers.default, _once, triggers.after_watermark(_once)),
     lambda any_: st.one_of(
         st.builds(t.Repeatedly, any_),
         _several(any_).map(lambda parts: t.AfterEach(*parts)),

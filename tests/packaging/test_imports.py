@@ -92,8 +92,24 @@ def test_an_option_is_read_from_its_spec_before_its_class_was_used():
     assert printed_by(textwrap.dedent(program)) == "Sum(column='x')"
 
 
-PUBLIC = ("beam", "checkpoint", "explain", "joining", "ledger", "local", "pipeline", "plot", "script", "sinks")
-PUBLIC += ("spark.compile", "spark.rows.columns", "statement", "testing", "versioned_table", "watching")
+PUBLIC = [
+    "beam",
+    "checkpoint",
+    "explain",
+    "joining",
+    "ledger",
+    "local",
+    "pipeline",
+    "plot",
+    "script",
+    "sinks",
+    "spark.compile",
+    "spark.rows.columns",
+    "statement",
+    "testing",
+    "versioned_table",
+    "watching",
+]
 
 
 @pytest.mark.parametrize(("task", "most"), [("packer", 98), ("processor", 104)])

@@ -118,6 +118,11 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
             "restart the query from its checkpoint, nothing was lost. Leave the query a free core, and set spark.python.daemon.module",
         ),
         (
+            "TypeError: SqlSink.__call__() missing 1 required positional argument: 'batch_id'",
+            bm.SinkError,
+            "SqlSink: foreach gives it rows, and a sink takes batches: writeStream.foreachBatch(sink)",
+        ),
+        (
             "[DUPLICATED_METRICS_NAME] The metric name is not unique: `beamish`. The same name cannot be used for",
             bm.OptionError,
             "bm.observe: the query has two observations of one name: observe its panes once",
@@ -125,7 +130,7 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
         (
             "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table ('`spark_catalog`.`default`.`scores`').",
             bm.SinkError,
-            "this session's catalog has forgotten the table",
+            "this session's catalog does not know the table",
         ),
         ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
     ],
@@ -329,3 +334,12 @@ def test_a_value_that_cannot_be_shown_is_named_by_its_class():
 def test_a_value_in_the_place_of_another_is_refused_at_the_call(call, words):
     with pytest.raises(bm.OptionError, match="^" + re.escape(words)):
         call()
+
+
+@pytest.mark.parametrize(
+    "sink", [bm.sinks.sql("sqlite:///a.db", "panes"), bm.sinks.merge("panes"), bm.sinks.kafka("a:1", "panes")]
+)
+def test_a_sink_that_foreach_calls_with_a_row_is_named(sink):
+    with pytest.raises(TypeError) as raised:
+        sink({"k": 1})
+    assert "foreachBatch(sink)" in str(bm.errors.of(raised.value))

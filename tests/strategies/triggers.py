@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from beamish import triggers as t
 from beamish.triggers import Trigger
+from beamish.triggers.after_watermark import is_at_end
 from tests.own.triggers import AtEndOnce, EveryOtherBundle, QuietFor
 
 after_count = st.builds(t.AfterCount, st.integers(1, 4))
@@ -40,7 +41,8 @@ after_value = st.one_of(
 
 
 def after_watermark(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
-    return st.builds(t.AfterWatermark, st.none() | inner, st.none() | inner)
+    part = st.none() | inner.filter(lambda trigger: not is_at_end(trigger))
+    return st.builds(t.AfterWatermark, part, part)
 
 
 @st.composite

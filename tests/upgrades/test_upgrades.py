@@ -83,7 +83,7 @@ def test_a_description_in_lines_tells_the_same_changes(row, monkeypatch):
         "watermark",
         "rows",
     }
-    assert not any(one[-1] for one in lost), "what is refused is told by the metadata of the shards"
+    assert not any(one[-1] for one in lost), "refused changes follow from the metadata of the shards"
     assert not {one for one in then - now if one[-1]}
 
 
@@ -107,7 +107,7 @@ def test_an_unchanged_pipeline_differs_in_nothing_from_a_description_in_other_wo
         (lambda of: of.having(pc.field("n") > 1), "having"),
     ],
 )
-def test_a_change_is_told_beside_a_description_in_other_words(changed, what, monkeypatch):
+def test_a_change_is_reported_beside_a_description_in_other_words(changed, what, monkeypatch):
     case = CASES["sessions"]
     now = changed(case.pipeline.accumulating())
     then = case.pipeline.accumulating()

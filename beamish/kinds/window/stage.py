@@ -444,7 +444,7 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
             )
 
 
-def _check_within_of(window: WindowOption, names: Sequence[str]) -> None:
+def _check_within_of(window: WindowOption | None, names: Sequence[str]) -> None:
     """Check that an interval join is of an input."""
     if isinstance(window, Within) and window.of not in names:
         have = (
