@@ -80,6 +80,15 @@ OF_ONE: dict[str, Made] = {
     ),
     "versions": lambda c: table(c).versions("1 day", values=(c("v"), c("w")), deleted=c("gone"), sequence_by=c("id")),
     "count windows": lambda c: start(c).key_by(c("k")).window(bm.CountWindows(2)).accumulate(s=a.Sum(c("v"))),
+    "rows numbered by a column": lambda c: (
+        start(c).key_by(c("k")).window(bm.CountWindows(2, numbered_by=c("id"))).accumulate(s=a.Sum(c("v")))
+    ),
+    "rows in an order": lambda c: (
+        start(c).key_by(c("k")).window(bm.CountWindows(2, order_by=[c("id")])).accumulate(s=a.Collect(c("v")))
+    ),
+    "several windows": lambda c: (
+        start(c).key_by(c("k")).window({"f": bm.FixedWindows(10), "s": bm.Sessions(5)}).accumulate(s=a.Sum(c("v")))
+    ),
     "trigger": lambda c: (
         windows(c).trigger(AfterWatermark(early=Repeatedly(AfterCount(1)), late=Always())).accumulate(s=a.Sum(c("v")))
     ),
