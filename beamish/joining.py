@@ -117,7 +117,8 @@ def as_of_join(
 
     Returns:
         a pipeline whose rows are the left's columns, a struct named after the table (its values, ``valid_from``; null: no
-        match), ``window`` (of the left pane), ``pane``, ``timestamp`` (of the left row).
+        match), ``window`` (of the left pane), ``pane``, ``timestamp`` (of the left row). A later stage names fields of the
+        struct: ``Sum("rates.rate")``.
 
     Raises:
         OptionError: an argument is invalid.

@@ -15,6 +15,7 @@ from beamish.kernels.buffers import binary_column
 from beamish.kernels.codec import ALLOWED, decode, encode, unshared
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key, sort_order
+from beamish.kernels.python_columns import typed_value
 
 _LONGEST_ARGUMENT = 200
 
@@ -84,21 +85,19 @@ def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.
     """Values returned by a function, as a column of the declared type."""
     if pa.types.is_null(type_):
         return pa.nulls(len(values))
-    if pa.types.is_integer(type_):  # Arrow would truncate
-        for number, value in enumerate(values):
-            if isinstance(value, float):
-                raise _mistyped(owner, method, value, type_, number)
-    if pa.types.is_map(type_):
-        values = [list(value.items()) if isinstance(value, dict) else value for value in values]
     try:
-        return pa.array(values, type_)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        return pa.array([typed_value(value, type_) for value in values], type_)
+    except _REFUSED as error:
         for number, value in enumerate(values):
             try:
-                pa.array([value], type_)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                pa.array([typed_value(value, type_)], type_)
+            except _REFUSED:
                 raise _mistyped(owner, method, value, type_, number) from cause(error)
         raise
+
+
+_REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
+"""Errors of a conversion."""
 
 
 def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: int) -> UserFunctionError:

@@ -85,6 +85,42 @@ def python_column(values: Sequence[Any]) -> pa.Array:
     return _column(values, 0) if quick is None else quick
 
 
+def typed_value(value: Any, type_: pa.DataType) -> Any:
+    """A value for a column of a declared type; only where Arrow's conversion keeps it.
+
+    Raises:
+        NotPlainError: Arrow would change it: a time of another kind, a number for a time, a fraction for a whole number.
+    """
+    value, kind = python_value(value), pa.types
+    if value is None:
+        return None
+    if kind.is_map(type_):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(typed_value(key, type_.key_type), typed_value(item, type_.item_type)) for key, item in pairs]
+    if kind.is_list(type_) and isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
+        return [typed_value(item, type_.value_type) for item in value]
+    if kind.is_struct(type_) and isinstance(value, Mapping):
+        return {field.name: typed_value(value.get(field.name), field.type) for field in type_}
+    if not _keeps(value, type_):
+        raise NotPlainError(f"is changed as {type_}")
+    return value
+
+
+def _keeps(value: Any, type_: pa.DataType) -> bool:
+    kind = pa.types
+    if kind.is_timestamp(type_):
+        return isinstance(value, dt.datetime) and (value.utcoffset() is None) == (type_.tz is None)
+    if kind.is_date(type_):
+        return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+    if kind.is_time(type_):
+        return isinstance(value, dt.time) and value.tzinfo is None
+    if kind.is_duration(type_):
+        return isinstance(value, dt.timedelta)
+    if kind.is_integer(type_):
+        return not isinstance(value, float) and not (isinstance(value, Decimal) and value != value.to_integral_value())
+    return True
+
+
 _QUICK = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
 
 
