@@ -19,6 +19,7 @@ from beamish.contract.stage import Stage
 from beamish.contract.stand_ins import STAND_INS
 from beamish.errors import PipelineError
 from beamish.kernels.expressions import Formula
+from beamish.kernels.field_paths import as_columns
 from beamish.kernels.identity import identity
 from beamish.kernels.spec import UnreadableError, read_spec, shown_spec
 from beamish.source import Source
@@ -87,7 +88,7 @@ class Panes:
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[BoundFlow, pa.Schema]:
         """The bound flow that emits them, and its columns."""
         bound = attrs.evolve(self.flow, stage=self.flow.stage.going_on).bind(schemas, shards=shards)
-        return bound, bound.operator.gives.schema
+        return bound, as_columns(bound.operator.gives.schema)
 
 
 Input = Source | Panes

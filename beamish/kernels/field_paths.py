@@ -87,6 +87,11 @@ def path_of(field: pa.Field) -> Sequence[str] | None:
     return path
 
 
+def as_columns(schema: pa.Schema) -> pa.Schema:
+    """A schema whose nested fields are columns like others: those of a stage's output."""
+    return pa.schema([field if path_of(field) is None else field.remove_metadata() for field in schema])
+
+
 def with_named(schema: pa.Schema, known: pa.Schema, names: Iterable[Any], *, any_case: bool) -> pa.Schema:
     """A schema with the nested fields among these names, found in the ``known`` columns."""
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):

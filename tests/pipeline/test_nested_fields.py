@@ -356,3 +356,17 @@ def test_a_window_of_a_nested_key_says_why_it_waits():
     assert "r.k='a' is open" in said
     assert "the watermark to reach its end" in said
     assert "r.k" in pipeline.explain()
+
+
+def test_a_key_that_was_a_field_is_a_column_of_later_stages():
+    counts = windows(DEEP.__getitem__).accumulate(n=a.Count())
+    versions = counts.discarding().allowed_lateness(0).then(bm.Pipeline().key_by("n").versions("1 day"))
+    rows = TestStream().add([nested(row) for row in FLAT[:2]]).advance_watermark_to_infinity()
+    assert {pane.values["r.s.k"] for pane in versions.run(rows)} <= {"a", "b"}
+    last = counts.discarding().allowed_lateness(0).then(bm.Pipeline().key_by("n").window(bm.FixedWindows(10)))
+    (pane,) = last.accumulate(all=a.Fold([], names_of, result_type="array<string>")).run(rows)
+    assert pane.values["all"] == ["n", "r.s.k"]
+
+
+def names_of(seen, row):
+    return sorted({*seen, *row})
