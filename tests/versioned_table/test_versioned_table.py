@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import sqlite3
@@ -19,6 +20,7 @@ import pytest
 import beamish as bm
 from beamish.instants import EPOCH
 from beamish.versioned_table import table as versioned_table
+from tests.rubbish.python_values import FAMILIES, TOGETHER
 
 SECOND = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -372,6 +374,23 @@ def test_values_without_a_common_type_are_rejected(table, keys, values, fragment
         table.to_arrow()
     for fragment in fragments:
         assert fragment in str(refused.value)
+
+
+@pytest.mark.parametrize("column", ["key", "value"])
+def test_two_types_in_a_column_of_arrow_are_kept_or_rejected(column):
+    names = [name for name in FAMILIES if name != "time" and (column == "value" or name not in ("list", "dict"))]
+    for first, second in itertools.permutations(names, 2):
+        one, other = FAMILIES[first].pairs[0][1], FAMILIES[second].pairs[1][1]
+        if one == other:  # one key
+            continue
+        with bm.VersionedTable("1 day") as table:
+            pair = [(one, 1), (other, 2)] if column == "key" else [("a", one), ("b", other)]
+            table.load([(key, value, 10) for key, value in pair])
+            if frozenset({first, second}) in TOGETHER:
+                assert set(table.to_arrow()[column].to_pylist()) == {one, other}
+                continue
+            with pytest.raises(bm.ColumnError, match=f"column '{column}': values of different types, "):
+                table.to_arrow()
 
 
 @pytest.mark.parametrize("null", [pd.NaT, pd.NA, np.datetime64("NaT")], ids=repr)
