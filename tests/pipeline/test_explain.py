@@ -22,7 +22,7 @@ def joined(**options):
         (ONCE.with_dropped(), "outside the years 1 to 9999; each is emitted with its reason"),
         (
             SOURCE.window(bm.GlobalWindow()).accumulate(n=Count()),
-            "panes a window fires when the watermark reaches its end; the global window ends with the input, as in a batch: a streaming DataFrame is refused",
+            "reaches its end; the global window ends with the input, as in a batch: a streaming DataFrame is refused",
         ),
         (
             SOURCE.window(bm.GlobalWindow()).trigger(Never()).accumulating().accumulate(n=Count()),
