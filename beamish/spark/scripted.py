@@ -143,7 +143,8 @@ def trace_on_spark(
             for source in flow.sources
         }
         begins = {
-            name: SourceRows(spark.createDataFrame(table), F.col(EVENT_TIME)) for name, table in rows.initial.items()
+            name: SourceRows(spark.createDataFrame(table, spark_schema(table.schema)), F.col(EVENT_TIME))
+            for name, table in rows.initial.items()
         }
         for stop in _stops(events, restart_after):
             sources = {source.name: _stream(spark, source, batches[source.name], stop) for source in flow.sources}

@@ -21,6 +21,7 @@ from beamish.kernels.column_names import quoted
 from beamish.pane import PaneChange
 from beamish.spark import apply as apply_flow
 from beamish.spark.rows.columns import NOT_REPLAYED, column, is_deterministic
+from beamish.spark.rows.schemas import is_on
 
 _BESIDE = ("window", "pane", "timestamp", "dropped")
 
@@ -225,7 +226,7 @@ def _spelled(rows: DataFrame, expression: Expression) -> DataFrame:
     """The rows with a column in the statement's spelling."""
     if expression.name in rows.columns:
         return rows
-    case_matters = rows.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    case_matters = is_on(rows.sparkSession, "spark.sql.caseSensitive")
     alike = [] if case_matters else [name for name in rows.columns if name.lower() == expression.name.lower()]
     if len(alike) != 1:
         raise expression.error(f"there is no column {expression.name!r}; the columns are {rows.columns}")
@@ -298,7 +299,7 @@ def check_literals(spark: SparkSession, expression: Expression) -> None:
     literals += re.findall(r"\b[0-9.]+[eE][+-]?[0-9]+", _TEXT.sub("", expression.sql))
     for name, (pattern, how) in _READ_OTHERWISE.items():
         for literal in filter(pattern.match, literals):
-            if spark.conf.get(name, "false") == "true":
+            if is_on(spark, name):
                 raise expression.error(
                     f"{literal}: {how} for Spark under {name}, and not for bm.sql; before the query is applied, set\n"
                     f'    spark.conf.set("{name}", "false")'

@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 from beamish.contract.relation import Ledger, SlotSemantics
 from beamish.errors import ColumnError, OptionError
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.spark.rows.columns import column
+from beamish.spark.rows.columns import column, plain_texts
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ class PaneTable:
         if keys is not None:
             slot = _checked_keys(call, keys, schema.names)
             ledger = attrs.evolve(ledger, slot=slot, keys=slot if known is None else ledger.keys)
-        rows = panes.where("pane.change is not null")
+        rows = plain_texts(panes, schema).where("pane.change is not null")
         return cls(call, rows, ledger, known is not None)
 
     @property

@@ -208,14 +208,7 @@ def why_not_native(plan: WindowPlan) -> str:
     for bound in plan.accumulations:
         if type(bound.accumulation) not in _AGGREGATES:
             return f"Spark has no aggregate with exactly the semantics of {bound.name}={bound.accumulation!r}"
-        if isinstance(bound.accumulation, Mean) and _is_rounded_twice(bound.types[0]):
-            return f"Spark's avg rounds twice, which may change the last digit of {bound.name}={bound.accumulation!r}"
     return ""
-
-
-def _is_rounded_twice(type_: pa.DataType) -> bool:
-    """Whether the 38 digits of Spark's quotient, rounded again to the scale of a mean, differ for some count below 10^13."""
-    return bool(pa.types.is_decimal(type_)) and 38 - 13 < type_.scale + 4 < 38
 
 
 def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:

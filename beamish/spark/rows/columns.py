@@ -355,13 +355,16 @@ def _spelled(given: Given, source: Source, asked: Sequence[str]) -> Given:
     return given.renamed(respelled(given.columns, names))
 
 
-def _plain(given: Given) -> Given:
-    """Texts with a collation as plain ones: elsewhere texts are equal only if all their characters are."""
-    collated = {one.name: one.dataType for one in given.schema if " collate " in one.dataType.simpleString()}
+def plain_texts(df: DataFrame, schema: t.StructType) -> DataFrame:
+    """Texts with a collation as plain ones: in scripts and streams texts are equal only if all their characters are."""
+    collated = {one.name: one.dataType for one in schema if " collate " in one.dataType.simpleString()}
     known = {name: arrow for name, type_ in collated.items() if (arrow := arrow_type(type_)) is not None}
-    if not known:
-        return given
-    return Given.asked(given.df.withColumns({name: column(name).cast(spark_type(one)) for name, one in known.items()}))
+    return df.withColumns({name: column(name).cast(spark_type(one)) for name, one in known.items()}) if known else df
+
+
+def _plain(given: Given) -> Given:
+    df = plain_texts(given.df, given.schema)
+    return given if df is given.df else Given.asked(df)
 
 
 def _name_of(given: Given, expression: Column, other: str | None = None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from beamish.contract.relation import Ledger, Relation
@@ -76,6 +76,11 @@ def spark_type(type_: pa.DataType) -> t.DataType:
     raise ColumnError(f"type {type_}: Spark has no such type; cast the column, or give another result_type")
 
 
+def is_on(spark: SparkSession, name: str) -> bool:
+    """Whether a setting of the session, off by default, is on."""
+    return str(spark.conf.get(name, "false")).lower() == "true"
+
+
 def ddl(type_: t.DataType) -> str:
     """A type in SQL, the same under every ``spark.sql.timestampType``."""
     if isinstance(type_, t.StructType):
@@ -125,8 +130,7 @@ class Given:
     @classmethod
     def asked(cls, df: DataFrame) -> Given:
         """Read from Spark."""
-        case_matters = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
-        return cls(df, df.schema, df.isStreaming, case_matters)
+        return cls(df, df.schema, df.isStreaming, is_on(df.sparkSession, "spark.sql.caseSensitive"))
 
     def renamed(self, names: Mapping[str, str]) -> Given:
         """The same rows with renamed columns: the new name by the old one."""
