@@ -1,6 +1,6 @@
 """Mishaps: tables read, locked, altered or deleted while a query runs; checkpoints restored, copied or damaged; disks that fill up.
 
-    python -m tools.mishaps [--budget 600] [--seed N] [--only "a deleted database"] [--scheme sqlite]
+    python -m tools.mishaps [--budget 600] [--seed N] [--only "a deleted database"] [--scheme postgresql]
 
 Each mishap happens to a query that keeps a table of sessions, at a drawn batch. Passed: the table equals the batch computation over all rows,
 or the query stops with an error of beamish's. Ends with 1 if one did not.
@@ -18,25 +18,30 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import attrs
-import duckdb
+import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import beamish as bm
 from beamish.accumulations import Count, Max
 from beamish.sinks.databases.database import rows_of
+from beamish.sinks.sql import _left
 from beamish.triggers import Always
+from tests.servers import lake
 from tools.drill.how import LOCAL, How
 from tools.drill.pipelines import write_rows
 from tools.drill.query import session
 from tools.drill.source import SCHEMA
 from tools.servers.disk import SmallDisk, small_disk
+from tools.servers.postgresql import PostgreSql
+from tools.servers.server import UnavailableError
 
 SESSIONS = (
     bm.Pipeline()
@@ -60,9 +65,12 @@ class Scene:
     Attributes:
         spark: the session.
         folder: of all its files.
-        scheme: of the table's database.
+        scheme: of the table's database, or "delta".
         chance: draws when the mishap happens.
+        uri: the database, where it is no file of the scene's.
         before, after: per batch what happens before and after it is written.
+        skipped: batches that the sink is not called for.
+        name: the table's name, as the sink is given it.
         errors: what stopped the query, in order.
     """
 
@@ -70,8 +78,11 @@ class Scene:
     folder: Path
     scheme: str
     chance: random.Random
+    uri: str = ""
     before: dict[int, Act] = attrs.field(factory=dict)
     after: dict[int, Act] = attrs.field(factory=dict)
+    skipped: set[int] = attrs.field(factory=set)
+    name: str = "sessions"
     errors: list[Exception] = attrs.field(factory=list)
     _given: int = 0
 
@@ -92,7 +103,14 @@ class Scene:
     @property
     def sink(self) -> Any:
         """Keeps the table."""
-        return bm.sinks.sql(f"{self.scheme}:///{self.path}", "sessions")
+        if self.scheme == "delta":
+            return bm.sinks.merge(self.sessions, create="delta")
+        return bm.sinks.sql(self.uri or f"{self.scheme}:///{self.path}", self.name)
+
+    @property
+    def sessions(self) -> str:
+        """The table's name in SQL."""
+        return f"delta.`{self.path}`" if self.scheme == "delta" else self.name
 
     def run(self, chunks: int, checkpoint: Path | None = None) -> None:
         """Run the query to the end of its rows.
@@ -118,22 +136,41 @@ class Scene:
 
     def _write(self, batch: DataFrame, number: int) -> None:
         self.before.pop(number, _nothing)()
-        self.sink(batch, number)
+        if number not in self.skipped:
+            self.sink(batch, number)
         self.after.pop(number, _nothing)()
 
     def some_batch(self) -> int:
         """A batch that is neither the first nor the last."""
         return self.chance.randint(1, 3)
 
-    def execute(self, statement: str) -> None:
-        """Execute a statement in the database."""
+    @property
+    def next_batch(self) -> int:
+        """The number of the next batch."""
+        return 1 + max(int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*"))
+
+    def execute(self, *statements: str) -> None:
+        """Execute statements in the database, each with the table's name in place of {}."""
+        statements = tuple(statement.format(self.sessions) for statement in statements)
+        if self.scheme == "delta":
+            for statement in statements:
+                self.spark.sql(statement)
+            return
         with self.sink.database.transaction() as cursor:
-            cursor.execute(statement)
+            for statement in statements:
+                cursor.execute(statement)
+
+    def restart(self) -> None:
+        """Forget what this process has written, as a new one."""
+        _left.clear()
 
     def table(self) -> list[tuple[Any, ...]]:
         """The table's rows, without numbers."""
+        query = f"SELECT {_COLUMNS} FROM {self.sessions}"
+        if self.scheme == "delta":
+            return sorted(tuple(row)[:3] for row in self.spark.sql(query).collect())
         with self.sink.database.transaction() as cursor:
-            return sorted(row[:3] for row in rows_of(cursor, f"SELECT {_COLUMNS} FROM sessions"))
+            return sorted(row[:3] for row in rows_of(cursor, query))
 
     def batch(self) -> list[tuple[Any, ...]]:
         """The same by a batch over all rows so far."""
@@ -171,7 +208,12 @@ def read_in_this_process(scene: Scene) -> None:
 
 
 def _read(scheme: str, path: Path) -> None:
-    connection = duckdb.connect(path) if scheme == "duckdb" else sqlite3.connect(path, timeout=30)
+    if scheme == "duckdb":
+        import duckdb  # which the environment of Delta lacks
+
+        connection: Any = duckdb.connect(path)
+    else:
+        connection = sqlite3.connect(path, timeout=30)
     with closing(connection) as database:
         database.execute("SELECT count(*), sum(n) FROM sessions").fetchall()
 
@@ -220,7 +262,8 @@ def deleted_database(scene: Scene) -> None:
 
 def dropped_table(scene: Scene) -> None:
     """The table is dropped."""
-    scene.before[scene.some_batch()] = lambda: scene.execute("DROP TABLE sessions")
+    drop = (lambda: shutil.rmtree(scene.path)) if scene.scheme == "delta" else lambda: scene.execute("DROP TABLE {}")
+    scene.before[scene.some_batch()] = drop
     scene.run(5)
 
 
@@ -253,6 +296,141 @@ def _restored(scene: Scene, batches: int) -> None:
     scene.run(batches)
     shutil.rmtree(scene.checkpoint)
     _copy(scene.folder / "copy", scene.checkpoint)
+    scene.run(1)
+
+
+class _KilledError(Exception):
+    """Stands for the end of the driver's process."""
+
+
+def _killed_after_writing(scene: Scene) -> None:
+    """Run one more batch, whose query ends after the sink has written it and before its commit."""
+
+    def end() -> None:
+        raise _KilledError
+
+    scene.after[scene.next_batch] = end
+    scene.run(1)
+    scene.errors.clear()
+    scene.restart()
+
+
+def replayed(scene: Scene) -> None:
+    """The query ends between the sink's commit and its own; more rows come."""
+    scene.run(3)
+    _killed_after_writing(scene)
+    scene.run(1)
+
+
+def rewritten_file(scene: Scene) -> None:
+    """The query ends between the sink's commit and its own, and the file of that batch is rewritten with half of its rows."""
+    scene.run(3)
+    _killed_after_writing(scene)
+    last = max((scene.folder / "given").glob("*.json"))
+    lines = last.read_text().splitlines()
+    written = last.stat()
+    last.write_text("\n".join(lines[::2]))
+    os.utime(last, (written.st_atime, written.st_mtime))
+    scene.run(1)
+
+
+def restored_table(scene: Scene) -> None:
+    """Table and mark are restored from a backup of some batches before; more rows come."""
+    _restored_table(scene, "sessions", "_beamish_sinks")
+
+
+def restored_rows(scene: Scene) -> None:
+    """The table is restored from a backup of some batches before, and the table of marks is not; more rows come."""
+    _restored_table(scene, "sessions")
+
+
+def _restored_table(scene: Scene, *names: str) -> None:
+    scene.run(2)
+    if scene.scheme == "delta":
+        version = scene.spark.sql(f"DESCRIBE HISTORY {scene.sessions} LIMIT 1").collect()[0]["version"]
+    else:
+        scene.execute(*(f"CREATE TABLE saved_{name} AS SELECT * FROM {name}" for name in names))
+    scene.run(scene.chance.randint(1, 3))
+    if scene.scheme == "delta":
+        scene.execute(f"RESTORE TABLE {{}} TO VERSION AS OF {version}")
+    else:
+        for name in names:
+            scene.execute(f"DELETE FROM {name}", f"INSERT INTO {name} SELECT * FROM saved_{name}")
+    scene.restart()
+    scene.run(1)
+
+
+def emptied_table(scene: Scene) -> None:
+    """All rows are deleted."""
+    scene.before[scene.some_batch()] = lambda: scene.execute("DELETE FROM {}")
+    scene.run(5)
+
+
+def deleted_rows(scene: Scene) -> None:
+    """Some rows are deleted while the query is stopped."""
+    scene.run(3)
+    scene.execute("DELETE FROM {} WHERE k = 'a'")
+    scene.restart()
+    scene.run(2)
+
+
+def table_created_again(scene: Scene) -> None:
+    """The table is dropped and created again, empty."""
+    copies = [
+        "CREATE TABLE other AS SELECT * FROM {} WHERE k IS NULL",
+        "DROP TABLE {}",
+        "ALTER TABLE other RENAME TO {}",
+    ]
+    if scene.scheme == "postgresql":
+        copies[0] = "CREATE TABLE other (LIKE {} INCLUDING ALL)"
+    if scene.scheme == "delta":
+        copies = ["INSERT OVERWRITE {} SELECT * FROM {} WHERE k IS NULL".format("{}", scene.sessions)]
+    scene.before[scene.some_batch()] = lambda: scene.execute(*copies)
+    scene.run(5)
+
+
+def skipped_batch(scene: Scene) -> None:
+    """The sink is not called for a batch."""
+    scene.skipped.add(scene.some_batch())
+    scene.run(5)
+
+
+_TRIGGERS = {
+    "sqlite": ["CREATE TRIGGER no BEFORE INSERT ON {} WHEN NEW.k = 'a' BEGIN SELECT RAISE(IGNORE); END"],
+    "postgresql": [
+        "CREATE FUNCTION nothing() RETURNS trigger AS $$ BEGIN RETURN NULL; END $$ LANGUAGE plpgsql",
+        "CREATE TRIGGER no BEFORE INSERT OR UPDATE ON {} FOR EACH ROW WHEN (NEW.k = 'a') EXECUTE FUNCTION nothing()",
+    ],
+}
+
+
+def swallowing_trigger(scene: Scene) -> None:
+    """A trigger of the table passes over the rows of a key."""
+    scene.before[scene.some_batch()] = lambda: scene.execute(*_TRIGGERS[scene.scheme])
+    scene.run(5)
+
+
+def swallowing_rule(scene: Scene) -> None:
+    """A rule of the table passes over deletions."""
+    scene.before[scene.some_batch()] = lambda: scene.execute("CREATE RULE no AS ON DELETE TO {} DO INSTEAD NOTHING")
+    scene.run(5)
+
+
+def another_spelling(scene: Scene) -> None:
+    """Another query has the table under a name of other case; then the first one continues."""
+    scene.run(2)
+    scene.name = "SESSIONS"
+    scene.run(1, scene.folder / "other")
+    assert scene.errors  # noqa: S101
+    scene.run(1)
+
+
+def another_search_path(scene: Scene) -> None:
+    """After a restart the search path begins with a schema that has an empty table of that name."""
+    scene.run(2)
+    scene.execute("CREATE SCHEMA other", "CREATE TABLE other.sessions (LIKE {} INCLUDING ALL)")
+    scene.uri += "?options=-csearch_path%3Dother%2Cpublic"
+    scene.restart()
     scene.run(1)
 
 
@@ -322,24 +500,44 @@ def _copy(folder: Path, to: Path) -> None:
 
 
 FULL_DISK = "a full disk"
-MISHAPS: dict[str, Callable[[Scene], None]] = {
-    "a reader in this process": read_in_this_process,
-    "a reader in another process": read_by_another_process,
-    "a locked database": locked,
-    "a deleted database": deleted_database,
-    "a dropped table": dropped_table,
-    "a dropped table of marks": dropped_marks,
-    "a dropped column": dropped_column,
-    "a checkpoint one batch back": one_batch_back,
-    "a checkpoint two batches back": two_batches_back,
-    "removed log entries": removed_log_entries,
-    "a removed commit": removed_commit,
-    "two drivers": two_drivers,
-    "exchanged shards": exchanged_shards,
-    "a removed shard": removed_shard,
-    FULL_DISK: full_disk,
+FILES = ("sqlite", "duckdb")
+DATABASES = (*FILES, "postgresql")
+SCHEMES = (*DATABASES, "delta")
+MISHAPS: dict[str, tuple[Callable[[Scene], None], tuple[str, ...]]] = {
+    "a reader in this process": (read_in_this_process, FILES),
+    "a reader in another process": (read_by_another_process, FILES),
+    "a locked database": (locked, FILES),
+    "a deleted database": (deleted_database, FILES),
+    "a dropped table": (dropped_table, SCHEMES),
+    "a dropped table of marks": (dropped_marks, DATABASES),
+    "a dropped column": (dropped_column, DATABASES),
+    "a table created again": (table_created_again, SCHEMES),
+    "an emptied table": (emptied_table, SCHEMES),
+    "deleted rows": (deleted_rows, SCHEMES),
+    "a restored table": (restored_table, SCHEMES),
+    "restored rows": (restored_rows, DATABASES),
+    "a skipped batch": (skipped_batch, SCHEMES),
+    "a trigger": (swallowing_trigger, ("sqlite", "postgresql")),
+    "a rule": (swallowing_rule, ("postgresql",)),
+    "another spelling": (another_spelling, FILES),
+    "another search path": (another_search_path, ("postgresql",)),
+    "a replayed batch": (replayed, SCHEMES),
+    "a rewritten file": (rewritten_file, SCHEMES),
+    "a checkpoint one batch back": (one_batch_back, SCHEMES),
+    "a checkpoint two batches back": (two_batches_back, SCHEMES),
+    "removed log entries": (removed_log_entries, SCHEMES),
+    "a removed commit": (removed_commit, SCHEMES),
+    "two drivers": (two_drivers, SCHEMES),
+    "exchanged shards": (exchanged_shards, FILES),
+    "a removed shard": (removed_shard, FILES),
+    FULL_DISK: (full_disk, FILES),
 }
-SCHEMES = ("sqlite", "duckdb")
+"""The mishaps, each with the schemes that it happens to."""
+
+
+@cache
+def _postgresql() -> PostgreSql:
+    return PostgreSql()
 
 
 def happens(spark: SparkSession, name: str, scheme: str, seed: int) -> tuple[str, list[Exception]]:
@@ -351,8 +549,9 @@ def happens(spark: SparkSession, name: str, scheme: str, seed: int) -> tuple[str
     with tempfile.TemporaryDirectory(prefix="mishap") as folder, ExitStack() as opened:
         if name == FULL_DISK:
             opened.enter_context(small_disk(Path(folder), 24))
-        scene = Scene(spark, Path(folder), scheme, random.Random(seed))  # noqa: S311 - it is no secret
-        MISHAPS[name](scene)
+        uri = opened.enter_context(_postgresql().database()) if scheme == "postgresql" else ""
+        scene = Scene(spark, Path(folder), scheme, random.Random(seed), uri)  # noqa: S311 - it is no secret
+        MISHAPS[name][0](scene)
         return scene.verdict(), scene.errors
 
 
@@ -367,7 +566,35 @@ def main() -> int:
     print(f"seed {said.seed}", flush=True)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    drawn = [(name, scheme) for scheme in said.scheme or SCHEMES for name in said.only or MISHAPS]
+    schemes = said.scheme or SCHEMES
+    if "delta" in schemes and "io.delta" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+        return max(_with_delta(said), _run(said, [scheme for scheme in schemes if scheme != "delta"]))
+    return _run(said, schemes)
+
+
+def _with_delta(said: argparse.Namespace) -> int:
+    """Run the mishaps of Delta in a process with a PySpark that Delta knows; 1: one was not passed."""
+    try:
+        python = lake.python()
+        lake.check_packages("delta")
+    except pytest.skip.Exception as why:
+        print(f"delta: {why}")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="mishap") as warehouse:
+        settings = lake.packages("delta") | lake.confs("delta", warehouse)
+        confs = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+        own = {"PYSPARK_PYTHON": python, "PYSPARK_SUBMIT_ARGS": f"{confs} pyspark-shell"}
+        options = ["--budget", str(said.budget), "--seed", str(said.seed), "--scheme", "delta"]
+        options += [word for name in said.only or () for word in ("--only", name)]
+        env = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"} | own
+        return subprocess.run([python, "-m", "tools.mishaps", *options], check=False, env=env).returncode
+
+
+def _run(said: argparse.Namespace, schemes: Sequence[str]) -> int:
+    """Run the mishaps of some schemes in this process; 1: one was not passed."""
+    drawn = [(name, scheme) for scheme in schemes for name in said.only or MISHAPS if scheme in MISHAPS[name][1]]
+    if not drawn:
+        return 0
     random.Random(said.seed).shuffle(drawn)  # noqa: S311
     spark = session(
         How(LOCAL, changelog=True, chunks=0, verifies=True, java="", warm=None, moments=(), sources=(), sinks=())
@@ -380,7 +607,11 @@ def main() -> int:
         if name == FULL_DISK and os.geteuid() != 0:
             print(f"{name}, {scheme}: needs root, to mount a small disk")
             continue
-        wrong, errors = happens(spark, name, scheme, said.seed)
+        try:
+            wrong, errors = happens(spark, name, scheme, said.seed)
+        except UnavailableError as why:
+            print(f"{name}, {scheme}: {why}")
+            continue
         failed += bool(wrong)
         came = wrong or (f"refused: {errors[0]}" if errors else "equal to the batch")
         print(f"{'WRONG ' if wrong else ''}{name}, {scheme}: {came[:300]}", flush=True)

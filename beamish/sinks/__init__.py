@@ -1,7 +1,8 @@
 """Sinks: functions for ``foreachBatch`` that write panes to a table or topic (docs/sinks.md).
 
 Source, trigger and checkpoint are configured by the user. A sink reduces a batch to one row per identity (the greatest sequence)
-and writes only rows newer than the stored ones, so replaying a batch, in whole or after a crash, changes nothing.
+and writes only rows newer than the stored ones; those of a replayed batch replace those of its first run. So replaying a batch, in
+whole or after a crash, leaves the table as it was.
 """
 
 from beamish.sinks.kafka import KafkaSink, kafka

@@ -25,8 +25,8 @@ def merge(
 ) -> MergeSink:
     """A function for ``foreachBatch`` that maintains a Spark table from panes, by ``MERGE INTO``.
 
-    The net change of a batch, one row per key and window, is merged if its sequence is greater than the stored one: one commit
-    per batch, and none for a replayed batch. Structs, arrays and maps are stored as they are.
+    The net change of a batch, one row per key and window, is merged if its sequence is greater than the stored one, in one
+    commit with the batch's mark. A replayed batch leaves the table as it was. Structs, arrays and maps are stored as they are.
 
     Args:
         table: the SQL name of the table: ``delta.`/folder/hourly```, ``catalog.stats.hourly``; ``hourly`` only if the default catalog
@@ -76,7 +76,8 @@ class MergeSink:
 
         Raises:
             ColumnError: not panes.
-            SinkError: the table does not match, or belongs to another query.
+            SinkError: the table does not match, belongs to another query, or was changed by others; or the batch does not follow
+                the last one.
         """
         from beamish.spark.merging import merge_batch
 

@@ -234,7 +234,8 @@ class SqlSink:
         Raises:
             ColumnError: not panes, or columns that the table cannot have.
             PipelineError: they do not determine the current rows.
-            SinkError: the table does not match, belongs to another query, or cannot be reached; nothing of the batch was written.
+            SinkError: the table does not match, belongs to another query, was changed by others, or cannot be reached; or the batch does
+                not follow the last one. Nothing of the batch was written.
         """
         from beamish.spark.merging import mark_of
 

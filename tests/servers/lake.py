@@ -27,7 +27,7 @@ PACKAGES = {
 }
 
 
-def confs(format_, warehouse):
+def confs(format_: str, warehouse: str) -> dict[str, str]:
     """The session settings for tables of a format."""
     if format_ == "delta":
         return {
@@ -75,7 +75,7 @@ def python():
     return str(made / "bin" / "python")
 
 
-def packages(format_):
+def packages(format_: str) -> dict[str, str]:
     """The confs that have Spark fetch the jars."""
     return {"spark.jars.packages": PACKAGES[format_], "spark.jars.ivy": str(FOLDER / "ivy")}
 
