@@ -67,7 +67,7 @@ class Scene:
         folder: of all its files.
         scheme: of the table's database, or "delta".
         chance: draws when the mishap happens.
-        uri: the database, where it is no file of the scene's.
+        uri: of a database that is not a file of the scene.
         before, after: per batch what happens before and after it is written.
         skipped: batches that the sink is not called for.
         name: the table's name, as the sink is given it.

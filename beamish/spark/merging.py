@@ -93,7 +93,7 @@ def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:
 
 
 def mark_of(df: DataFrame, batch_id: int) -> Mark:
-    """What identifies the batch of a query; under Spark Connect, or outside of a query, only its number.
+    """The mark of a batch, before its rows are known; under Spark Connect, or outside of a query, only its number.
 
     A replayed batch has the same entry in the offset log. One planned again, from a checkpoint restored to an earlier batch, has another.
     """
@@ -144,7 +144,7 @@ _STORED = ("query", "batch", "entry", "rows")
 
 
 def read_mark(stored: str | None) -> Mark | None:
-    """The mark that is stored with a commit; None: there is no mark."""
+    """The mark that is stored with a commit; None: without a mark."""
     try:
         found = json.loads(stored or "null")
     except ValueError:
@@ -421,7 +421,7 @@ class _Target:
                     and self._is_delta
                     and not delta_history(self.spark, self.sink.table, 1).is_last(mark)
                 ):
-                    # A merge that changes nothing is no commit, but the next batch must find the mark.
+                    # A merge that changes nothing makes none, but the next batch must find the mark.
                     self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_BATCH}' = '{mark.batch}')")
         finally:
             self.spark.catalog.dropTempView(view)

@@ -169,7 +169,7 @@ def panes(spark, *rows):
 
 
 def undone(told, spark):
-    """What the sink says after others changed the table, per mishap; each begins with a new table of three batches."""
+    """The sink's messages after others changed the table, per mishap; each has a new table of four batches."""
     found = {}
     for number, (name, statements) in enumerate(OTHERS[told["format"]].items()):
         table = f"spark_catalog.default.t{number}" if told["format"] == "delta" else f"lake.stats.t{number}"

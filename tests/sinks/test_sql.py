@@ -611,7 +611,7 @@ def test_a_conflict_clause_that_ignores_rows_is_noticed(tmp_path):
     ],
     indirect=["uri"],
 )
-def test_what_cannot_be_kept_as_a_table_is_refused(uri, statement, message):
+def test_a_view_or_a_table_without_row_ids_is_refused(uri, statement, message):
     sink = bm.sinks.sql(uri, "totals")
     with sink.database.transaction() as cursor:
         cursor.execute(statement)
