@@ -1,6 +1,6 @@
 """The cost of a step follows its rows: entries of the store and calls, counted, for every kind of stage.
 
-What is stored does not count: four times as many keys and windows cost the same. Rows count at most proportionally, and so do columns.
+Stored rows do not count: four times as many keys and windows cost the same. Rows count at most proportionally, and so do columns.
 """
 
 from __future__ import annotations
