@@ -104,7 +104,6 @@ ELSEWHERE = {
     "as-of-joins-restart": "tests/kinds/versions/test_on_spark.py",
     "batch-plan": "tests/spark/test_native.py",
     "changelogs": "tests/spark/test_changelog.py",
-    "columns": "tests/pipeline/test_names_of_columns.py",
     "conditions": "tests/kinds/refine/test_laws.py",
     "endless-windows": "tests/kinds/window/test_on_spark_endless.py",
     "from-panes": "tests/spark/test_from_changelog.py",

@@ -1,6 +1,7 @@
 """Nested fields on Spark: a batch by Spark's operators and by the engine, a stream that restarts, declared schemas, case."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -55,6 +56,9 @@ def test_nested_fields_of_a_batch_and_a_stream(spark, tmp_path):
     rows_of_engine = by_engine.toArrow().to_pylist()
     assert sorted((row["r.s.k"], row["n"], row["s"], row["w"]) for row in rows_of_engine if row["r.s.k"]) == want
     assert [field.name for field in by_engine.schema["dropped"].dataType["row"].dataType] == ["t", "r", "d.t", "r.s.k"]
+    chosen = plain.where(pc.field(deep("v")) > 1)
+    of_chosen = chosen.apply(df).toArrow().to_pylist()
+    assert sorted((row["r.s.k"], row["n"], row["s"], row["w"]) for row in of_chosen) == in_process(chosen, rows)
     told = plain.apply(df, schema=ROWS, shards=2, streaming=False)
     assert shown(told.toArrow().to_pylist()) == shown(got)
     for policy in (bm.BoundedOutOfOrderness(0), bm.Punctuated("t.ts")):
