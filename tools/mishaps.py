@@ -136,7 +136,9 @@ class Scene:
 
     def _write(self, batch: DataFrame, number: int) -> None:
         self.before.pop(number, _nothing)()
-        if number not in self.skipped:
+        if number in self.skipped:
+            batch.collect()  # Spark refuses a batch of which the state was not written
+        else:
             self.sink(batch, number)
         self.after.pop(number, _nothing)()
 
@@ -147,7 +149,8 @@ class Scene:
     @property
     def next_batch(self) -> int:
         """The number of the next batch."""
-        return 1 + max(int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*"))
+        commits = (self.checkpoint / "commits").glob("[0-9]*")
+        return 1 + max((int(path.name) for path in commits), default=-1)
 
     def execute(self, *statements: str) -> None:
         """Execute statements in the database, each with the table's name in place of {}."""
