@@ -21,6 +21,7 @@ from beamish.errors import ColumnError, StateError, of
 from beamish.flow import Flow
 from beamish.spark.operator.notes import NO_SHARD, every, noted_shards, opened, other_partition
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.groups import of_groups
 from beamish.spark.rows.pack import partition_of, shard_ids
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.session import check_session
@@ -217,7 +218,7 @@ def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int) -> D
     def rows(of_shard: pa.Table) -> pa.Table:
         return answer.read(store_of(of_shard, is_needed))
 
-    return entries.groupBy("shard").applyInArrow(rows, spark_schema(answer.schema))
+    return of_groups(entries, "shard", rows, spark_schema(answer.schema))
 
 
 def _flat(windows: DataFrame, schema: pa.Schema) -> DataFrame:

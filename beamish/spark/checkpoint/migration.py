@@ -35,6 +35,7 @@ from beamish.spark.checkpoint.stored_query import MIGRATED, StoredQuery, is_hear
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.heartbeats import HeartbeatReader
 from beamish.spark.operator.processor import OUTPUT, CarryOver, RunnersEntries
+from beamish.spark.rows.groups import of_groups
 from beamish.spark.rows.pack import shard_ids
 from beamish.spark.rows.schemas import spark_schema
 
@@ -184,8 +185,8 @@ def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, byt
         rows = [{"shard": shard, "name": name, "value": value} for name, value in found.items()]
         return pa.Table.from_pylist(rows, _ENTRIES)
 
-    split_up = entries.groupBy("shard").applyInArrow(parts, spark_schema(_PARTS))
-    return split_up.groupBy("to").applyInArrow(whole, spark_schema(_ENTRIES))
+    split_up = of_groups(entries, "shard", parts, spark_schema(_PARTS))
+    return of_groups(split_up, "to", whole, spark_schema(_ENTRIES))
 
 
 # The batch that takes it

@@ -21,11 +21,11 @@ from beamish.contract.stored import DictStore
 from beamish.contract.updates import came_out
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.buffers import large_schema
 from beamish.source import Source
 from beamish.spark.compile.native import native_joined, native_panes, why_not_native, why_not_native_as_of
 from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column, with_named_fields
+from beamish.spark.rows.groups import of_groups
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows, event_time_us_of
@@ -118,20 +118,17 @@ def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> Dat
             rows = select_read(operator, number, SourceRows(rows, event_time_us), report=False)
             packer = source_packer(operator, number)
         packed.append(rows.mapInArrow(packer, spark_schema(PACKED)))
-    return union(packed).groupBy("shard").applyInArrow(final_panes(operator), spark_schema(operator.gives.schema))
+    return of_groups(union(packed), "shard", final_panes(operator), spark_schema(operator.gives.schema))
 
 
 def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
-    """A function for ``applyInArrow``: the payloads of a shard to its panes."""
+    """A function for ``of_groups``: the payloads of a shard to its panes."""
     inputs = len(operator.takes)
 
     def panes(packed: pa.Table) -> pa.Table:
         shard = operator.open(DictStore())
         payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
         dropped = shard.step([None] * inputs, None, payloads)
-        out = came_out(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
-        # under spark.sql.execution.arrow.useLargeVarTypes Spark takes only what it gives
-        is_large = pa.types.is_large_binary(packed.schema.field("payload").type)
-        return out.cast(large_schema(out.schema)) if is_large else out
+        return came_out(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
 
     return panes
