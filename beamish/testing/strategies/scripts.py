@@ -164,6 +164,8 @@ def _scripts(
     several: st.SearchStrategy[list[_Move]],
 ) -> TestStream:
     pool, without = draw(pools), draw(silent)
+    if play.disorder_us is None and draw(st.sampled_from((False, False, True))):
+        play = attrs.evolve(play, in_time=True)
     return play.script(pool, [move for move in draw(several) if without is None or move.input != without])
 
 
@@ -224,6 +226,7 @@ class _Play:
         unique: the columns that identify a row.
         clock: whether the clock moves.
         ends: whether the watermark goes to the end of time.
+        in_time: whether no row is late, so that none is dropped.
     """
 
     spans: Spans
@@ -232,6 +235,7 @@ class _Play:
     unique: tuple[str, ...]
     clock: bool
     ends: bool
+    in_time: bool = False
 
     def script(self, pool: Sequence[Row], moves: Iterable[_Move]) -> TestStream:
         """The script of these moves; ``pool``: rows that have the keys."""
@@ -307,6 +311,8 @@ class _Play:
 
     def _may_repeat(self, taken: _Input, pick: _Pick) -> bool:
         _, time_us = taken.arrived[pick.time % len(taken.arrived)]
+        if self.in_time:
+            return False
         return self.disorder_us is None or time_us >= taken.newest_us - self.disorder_us
 
     def _row(
@@ -321,6 +327,15 @@ class _Play:
         return row
 
     def _time_us(self, taken: _Input, inputs: Sequence[_Input], pick: _Pick) -> int:
+        """The time of a row; of a script in time at least the watermark, if its windows have ended."""
+        if not self.in_time:
+            return self._any_time_us(taken, inputs, pick)
+        kind = pick.kind if pick.kind == "newest" else "in time"
+        time_us, watermark_us = self._any_time_us(taken, inputs, pick._replace(kind=kind)), _merged_us(inputs)
+        is_late = _kind(taken.leaf, taken.leaf.ends_us([time_us])[0], watermark_us) != "in time"
+        return time_us if watermark_us is None or not is_late else max(time_us, watermark_us)
+
+    def _any_time_us(self, taken: _Input, inputs: Sequence[_Input], pick: _Pick) -> int:
         if not taken.arrived:
             first = (0, *self.spans.distances_us[1:4])
             return self.start_us + first[pick.time % len(first)]
