@@ -13,8 +13,11 @@ import importlib
 
 from pyspark.daemon import manager
 
-for _name in ("pandas", "pyspark.worker", "beamish.spark.operator.processor", "beamish.spark.operator.panes"):
+from beamish.exports import import_all
+
+for _name in ("pandas", "pyspark.worker", "beamish.spark.operator.processor"):
     importlib.import_module(_name)
+import_all()  # whatever a stage may need
 gc.freeze()
 
 if __name__ == "__main__":

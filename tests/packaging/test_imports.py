@@ -130,6 +130,19 @@ def test_a_worker_imports_only_what_its_stage_runs(task, most, tmp_path):
     assert not (others | ({"pandas"} if task == "packer" else set())) & set(loaded)
 
 
+@pytest.mark.parametrize("task", ["packer", "processor"])
+def test_a_worker_of_our_daemon_has_imported_all_of_beamish(task, tmp_path):
+    (tmp_path / "task").write_bytes(cloudpickle.dumps(tasks()[task]))
+    program = f"""
+        import beamish.spark.daemon, sys
+        before = set(sys.modules)
+        from pyspark import cloudpickle
+        cloudpickle.loads(open({str(tmp_path / "task")!r}, "rb").read())
+        print([name for name in set(sys.modules) - before if name.startswith("beamish")])
+    """
+    assert printed_by(textwrap.dedent(program)) == "[]"
+
+
 def tasks():
     schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("x", pa.int64())])
     pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("10 seconds")).key_by("k")

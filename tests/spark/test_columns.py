@@ -108,9 +108,8 @@ def test_deterministic_expressions_and_those_of_a_batch_are_accepted(spark, even
 
 
 def test_a_statement_over_a_stream_refuses_a_random_where(events):
-    query = bm.sql(
-        "SELECT team, COUNT(*) AS n FROM events WHERE rand() < 0.5 GROUP BY team, TUMBLE(ts, INTERVAL 1 MINUTE)"
-    )
+    text = "SELECT team, COUNT(*) AS n FROM events WHERE rand() < 0.5 GROUP BY team, TUMBLE(ts, INTERVAL 1 MINUTE)"
+    query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
     with pytest.raises(bm.SqlError, match="on a stream this is nondeterministic"):
         query.apply(events)
 
@@ -205,7 +204,11 @@ def test_reading_columns_that_differ_in_case_is_refused_unless_case_sensitive(sp
 
 def test_names_in_another_case_are_found_unless_spark_is_case_sensitive(spark, case_sensitive):
     rows = spark.range(2).selectExpr("timestamp_seconds(id) ts", "'a' team", "int(id) score")
-    pipeline = PIPELINE.key_by("TEAM").event_time("Ts", bm.BoundedOutOfOrderness(0)).accumulate(total=Sum("SCORE"))
+    pipeline = (
+        PIPELINE.key_by("TEAM")
+        .event_time("Ts", bm.BoundedOutOfOrderness(0))
+        ._with(accumulations={"total": Sum("SCORE")})
+    )
     if case_sensitive:
         with pytest.raises(bm.ColumnError, match="no column 'Ts'"):
             pipeline.apply(rows)
