@@ -108,7 +108,7 @@ def test_deterministic_expressions_and_those_of_a_batch_are_accepted(spark, even
 
 
 def test_a_statement_over_a_stream_refuses_a_random_where(events):
-    text = "SELECT team, COUNT(*) AS n FROM events WHERE rand() < 0.5 GROUP BY team, TUMBLE(ts, INTERVAL 1 MINUTE)"
+    text = "SELECT team, COUNT(*) AS n FROM events WINDOW TUMBLING (SIZE 1 MINUTE) WHERE rand() < 0.5 GROUP BY team EMIT CHANGES"
     query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
     with pytest.raises(bm.SqlError, match="on a stream this is nondeterministic"):
         query.apply(events)
