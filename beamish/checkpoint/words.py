@@ -350,14 +350,10 @@ def _until_expiry(stage: StageFacts, window: Mapping[str, Any]) -> str:
     if window["expires"] is None:
         return ""
     expires_us = (window["expires"] - EPOCH) // timedelta(microseconds=1)
-    words = f", when the watermark reaches {instant_in_words(expires_us)}{UNLESS_EXTENDED if _merges(stage, window) else ''}"
+    words = f", when the watermark reaches {instant_in_words(expires_us)}{stage.plans[window.get(WINDOWING)].plan.unless_extended}"
     if stage.watermark_us == NO_WATERMARK_US or expires_us <= stage.watermark_us:
         return words
     return f"{words}: {span_in_words(expires_us - stage.watermark_us)} to go"
-
-
-def _merges(stage: StageFacts, window: Mapping[str, Any]) -> bool:
-    return stage.plans[window.get(WINDOWING)].plan.window.merging
 
 
 def _lateness(plan: WindowPlan) -> str:

@@ -213,7 +213,7 @@ def _waits(
     closed = stored["closed"].to_numpy()
     at = np.flatnonzero(~closed)
     state = TriggerState(trigger, columns)
-    now = _Waiting(columns, progress, clock_us, plan.window.merging, of_rows=not plan.progress.by_watermark)
+    now = _Waiting(plan, columns, progress, clock_us)
     if is_new:
         new_rows = stored["unemitted_rows"].to_numpy()
         shown = at[new_rows[at] > 0]
@@ -229,14 +229,12 @@ def _waits(
 class _Waiting(TriggerNow):
     """The context of triggers of stored windows (``triggers/trigger.py``: Waiting)."""
 
-    def __init__(
-        self, columns: TreeColumns, progress: int | Ints, clock_us: int, merging: bool, *, of_rows: bool
-    ) -> None:
-        super().__init__(columns, progress, clock_us, merging)
-        self._of_rows = of_rows
+    def __init__(self, plan: WindowPlan, columns: TreeColumns, progress: int | Ints, clock_us: int) -> None:
+        super().__init__(columns, progress, clock_us, plan.window.merging)
+        self._of_rows, self._unless_extended = not plan.progress.by_watermark, plan.unless_extended
 
     def until_end(self, at: WindowIndices) -> pa.Array:
-        end, unless = self.end_us[at], UNLESS_EXTENDED if self.merging else ""
+        end, unless = self.end_us[at], self._unless_extended
         if not self._of_rows:
             return in_words(end, lambda end_us: watermark_to_reach(end_us, int(self._progress), unless))
         progress = self._progress if isinstance(self._progress, int) else self._progress[at]

@@ -173,6 +173,11 @@ class WindowPlan:
             columns.extend(bound.accumulation.combine(Groups(np.empty(0, dtype=np.int64), 1), none))
         return pa.table(columns, schema=self.state_schema)
 
+    @property
+    def unless_extended(self) -> str:
+        """Words to follow the end of a window: that of a merging window is not fixed."""
+        return ", unless rows extend it" if self.window.merging else ""
+
     def expiry_us(self, end_us: Any) -> Any:
         """The watermark at which windows with these ends expire."""
         lateness = self.options.lateness
