@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from beamish.at_rest import InputFacts, StageFacts
 from beamish.checkpoint.question import Question, bounds_in_words
-from beamish.contract.at_rest import UNLESS_EXTENDED
 from beamish.durations import span_in_words
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
 from beamish.kinds.window.plan import WindowPlan

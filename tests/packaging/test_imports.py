@@ -112,7 +112,7 @@ PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize(("task", "most"), [("packer", 98), ("processor", 104)])
+@pytest.mark.parametrize(("task", "most"), [("packer", 101), ("processor", 107)])
 def test_a_worker_imports_only_what_its_stage_runs(task, most, tmp_path):
     (tmp_path / "task").write_bytes(cloudpickle.dumps(tasks()[task]))
     program = f"""

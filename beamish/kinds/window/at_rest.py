@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.at_rest import EVER, UNLESS_EXTENDED, Answer, Asked, Keeps, read_key
+from beamish.contract.at_rest import EVER, Answer, Asked, Keeps, read_key
 from beamish.contract.keys import shard_of
 from beamish.contract.stored import Store
 from beamish.contract.updates import TIMESTAMP, TIMINGS, window_column
