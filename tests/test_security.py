@@ -31,7 +31,7 @@ RUNS = (
     "subprocess.Popen",
     "ctypes.dlopen",
 )
-IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/runtime/workers.py", "beamish/testing/laws/check.py", "beamish/watching.py"}  # fmt: skip
+IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/exports.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/runtime/workers.py", "beamish/testing/laws/check.py", "beamish/watching.py"}  # fmt: skip
 HOSTILE = [
     "__import__('os').system('touch {file}')",
     "'); DROP TABLE panes; --",

@@ -1,6 +1,6 @@
 """Options from their spec: a value again, from its identity (``identity.py``) and its type.
 
-Nothing is unpickled, evaluated or imported: a class is looked up by its name among the subclasses of a field's type that beamish defines, and
+Nothing is unpickled or evaluated, and no name in a spec imported: a class is looked up by its name among the subclasses of a field's type that beamish defines, and
 what is made must have the spec that was read. Functions, expressions and classes of users' own cannot be read; stand-ins take their place.
 
 Law (tests/laws/test_specs.py): an option of beamish's classes and plain values is equal to what is read from its spec.
