@@ -181,7 +181,7 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         (
             "a Python that Spark started did not answer within 10 seconds, which Spark fixes: the machine is overloaded, or its Python "
             "starts slowly (packages on a network disk); restart the query from its checkpoint, nothing was lost. Leave the query a free "
-            f"core, and set spark.python.daemon.module=beamish.spark.daemon ({in_docs('Deployment', 'Quick starts')})"
+            f"core, and set spark.python.daemon.module=beamish.spark.daemon ({in_docs('Deployment', 'Fast worker start')})"
         ),
     ),
     (

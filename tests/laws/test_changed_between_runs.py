@@ -19,7 +19,7 @@ from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.script import as_step, script_rows
 from beamish.testing import TestStream
-from beamish.triggers import Always
+from beamish.triggers import AfterCount, Always, Repeatedly
 from tests.agreement import differences
 from tests.cost import cost
 from tests.declared_options import evolve, said
@@ -151,6 +151,20 @@ def test_another_pipeline_continues(case, data):
     then = data.draw(pipelines_)
     script = data.draw(scripts_(then))
     agree(then, data.draw(another(then)), script, data.draw(st.integers(1, len(script.events))))
+
+
+@pytest.mark.of_law("law-changed-between-runs")
+def test_panes_gathered_before_are_retracted_with_the_next_pane():
+    def every(rows):
+        sessions = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.Sessions(6))
+        trigger = Repeatedly(AfterCount(rows))
+        return sessions.trigger(trigger, allow_data_loss=True).accumulating_and_retracting().accumulate(n=Count())
+
+    times = [[10, 10, 10], [13], [16], [30, 30, 30, 30]]  # a pane, a merge, and in the second run: a merge, another pane
+    script = TestStream()
+    for of_bundle in times:
+        script = script.add([{"ts": time} for time in of_bundle])
+    agree(every(3).retract_merged(bm.WITH_NEXT_PANE), every(4), script.advance_watermark_to(50), 2)
 
 
 @pytest.mark.of_law("law-changed-between-runs")

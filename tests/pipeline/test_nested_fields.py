@@ -314,7 +314,7 @@ DEEP_ROWS = (
             [({"k": "a"}, {"s": 7})],
         ),
         (
-            "SELECT r.k, LATEST_BY_OFFSET(r) AS r FROM x GROUP BY r.k HAVING LATEST_BY_OFFSET(r).v > 2 EMIT CHANGES",
+            "SELECT r.k, LAST(r, TRUE) AS r FROM x GROUP BY r.k HAVING LAST(r, TRUE).v > 2 EMIT CHANGES",
             [({"k": "a"}, {"r": {"k": "a", "v": 5}})],
         ),
     ],

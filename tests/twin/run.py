@@ -624,11 +624,12 @@ class Twin:
                 del key.live[part.bounds]
             gone += [part.bounds for part in parts if part.bounds != result]
             equal = [part for part in parts if part.bounds == result]
+            pending = sum(len(part.inherited) for part in parts)  # gathered by an earlier run: they stay pending
             merged = self.merged(key, parts, result, equal[0] if equal else None)
             key.live[result] = merged
             if self.options.retracts_at_merge:
-                vanished += merged.inherited
-                merged.inherited = []
+                vanished += merged.inherited[pending:]
+                del merged.inherited[pending:]
         return into, gone, vanished
 
     def merged(self, key: Key, parts: Sequence[Live], result: Bounds, equal: Live | None) -> Live:

@@ -6,7 +6,8 @@ Laws (tests/laws/test_sinks.py):
 2. A batch that is written again, or after a rolled-back transaction, changes nothing.
 3. Two identities are two rows: values that differ for Spark's GROUP BY differ in the table, and each is read back as it was. A
 table or a value that violates this is rejected.
-4. A row that the table's own triggers, rules or conflict clauses do not store or delete is noticed: the batch is rejected.
+4. A row that the table swallows is noticed: one that its own triggers, rules or conflict clauses do not store or delete. The batch is
+rejected.
 """
 
 from __future__ import annotations

@@ -40,11 +40,12 @@ def observe(panes: DataFrame, name: Any) -> DataFrame:
     """The panes, observed (see ``bm.observe``)."""
     if not isinstance(name, str) or not name:
         raise OptionError(f"observe(panes, name={name!r}): must be a nonempty string, such as 'beamish'")
-    if getattr(panes, _NAME, None) == name:
+    own = vars(panes)  # by getattr every name is a column under Spark Connect
+    if own.get(_NAME) == name:
         raise OptionError(
             f"observe(panes, name={name!r}): they are observed under this name already; leave one of the two calls out, or give it another name"
         )
-    rebuild: Any = getattr(panes, _REBUILD, None)
+    rebuild: Any = own.get(_REBUILD)
     if rebuild is not None:
         return _named(rebuild(name), name)
     if "pane" not in panes.columns:
