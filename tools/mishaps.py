@@ -1,9 +1,9 @@
 """Mishaps: tables read, locked, altered or deleted while a query runs; checkpoints restored, copied or damaged; disks that fill up.
 
-    python -m tools.mishaps [--budget 600] [--seed N] [--only "a deleted database"] [--scheme postgresql]
+    python -m tools.mishaps [--budget 600] [--seed N] [--only "a deleted database"] [--scheme postgresql] [--size N]
 
 Each mishap happens to a query that keeps a table of sessions, at a drawn batch. Passed: the table equals the batch computation over all rows,
-or the query stops with an error of beamish's. Ends with 1 if one did not.
+or the query stops with an error of beamish's. Those of tools/drill/lives.py happen to its processes. Ends with 1 if one did not.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from beamish.sinks.sql import _left
 from beamish.triggers import Always
 from tests.servers import lake
 from tools.drill.how import LOCAL, How
+from tools.drill.lives import LIVES, Lives
 from tools.drill.pipelines import write_rows
 from tools.drill.query import session
 from tools.drill.source import SCHEMA
@@ -54,7 +55,6 @@ SESSIONS = (
     .accumulate(n=Count(), most=Max("x"))
 )
 _CHUNKS = 6
-_COLUMNS = "k, n, most, _sequence"
 Act = Callable[[], None]
 
 
@@ -71,7 +71,10 @@ class Scene:
         before, after: per batch what happens before and after it is written.
         skipped: batches that the sink is not called for.
         name: the table's name, as the sink is given it.
+        size: the mishap's own: starts, or columns; 0: it has no size.
         errors: what stopped the query, in order.
+        passed: what stopped it before it was started again, and ran to its end.
+        maxima: how many accumulations the pipeline has beside the usual ones.
     """
 
     spark: SparkSession
@@ -83,12 +86,25 @@ class Scene:
     after: dict[int, Act] = attrs.field(factory=dict)
     skipped: set[int] = attrs.field(factory=set)
     name: str = "sessions"
+    size: int = 0
     errors: list[Exception] = attrs.field(factory=list)
+    passed: list[Exception] = attrs.field(factory=list)
+    maxima: int = 0
     _given: int = 0
 
     def __attrs_post_init__(self) -> None:
-        write_rows(self.folder / "rows", self.chance, _CHUNKS)
+        write_rows(self.folder / "rows", self.chance, max(_CHUNKS, self.size))
         (self.folder / "given").mkdir()
+
+    @property
+    def pipeline(self) -> bm.Pipeline:
+        """The query's."""
+        return SESSIONS.accumulate(**{f"c{number}": Max(f"x + {number}") for number in range(self.maxima)})
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's, without its number."""
+        return ["k", "n", "most", *(f"c{number}" for number in range(self.maxima))]
 
     @property
     def path(self) -> Path:
@@ -103,14 +119,16 @@ class Scene:
     @property
     def sink(self) -> Any:
         """Keeps the table."""
-        if self.scheme == "delta":
-            return bm.sinks.merge(self.sessions, create="delta")
+        if self.scheme in LAKES:
+            return bm.sinks.merge(self.sessions, create=self.scheme)
         return bm.sinks.sql(self.uri or f"{self.scheme}:///{self.path}", self.name)
 
     @property
     def sessions(self) -> str:
         """The table's name in SQL."""
-        return f"delta.`{self.path}`" if self.scheme == "delta" else self.name
+        return {"delta": f"delta.`{self.path}`", "iceberg": f"lake.stats.{self.folder.name}"}.get(
+            self.scheme, self.name
+        )
 
     def run(self, chunks: int, checkpoint: Path | None = None) -> None:
         """Run the query to the end of its rows.
@@ -122,7 +140,7 @@ class Scene:
         for number in range(self._given, self._given + chunks):
             shutil.copy2(self.folder / "rows" / f"{number:04}.json", self.folder / "given")
         self._given += chunks
-        panes = SESSIONS.apply(self._rows(self.spark.readStream.option("maxFilesPerTrigger", 1)))
+        panes = self.pipeline.apply(self._rows(self.spark.readStream.option("maxFilesPerTrigger", 1)))
         writer = panes.writeStream.foreachBatch(self._write).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(checkpoint or self.checkpoint)).start()
         try:
@@ -155,7 +173,7 @@ class Scene:
     def execute(self, *statements: str) -> None:
         """Execute statements in the database, each with the table's name in place of {}."""
         statements = tuple(statement.format(self.sessions) for statement in statements)
-        if self.scheme == "delta":
+        if self.scheme in LAKES:
             for statement in statements:
                 self.spark.sql(statement)
             return
@@ -169,19 +187,19 @@ class Scene:
 
     def table(self) -> list[tuple[Any, ...]]:
         """The table's rows, without numbers."""
-        query = f"SELECT {_COLUMNS} FROM {self.sessions}"
-        if self.scheme == "delta":
-            return sorted(tuple(row)[:3] for row in self.spark.sql(query).collect())
+        query = f"SELECT {', '.join([*self.columns, '_sequence'])} FROM {self.sessions}"
+        if self.scheme in LAKES:
+            return sorted(tuple(row)[:-1] for row in self.spark.sql(query).collect())
         with self.sink.database.transaction() as cursor:
-            return sorted(row[:3] for row in rows_of(cursor, query))
+            return sorted(row[:-1] for row in rows_of(cursor, query))
 
     def batch(self) -> list[tuple[Any, ...]]:
         """The same by a batch over all rows so far."""
-        return sorted(map(tuple, SESSIONS.apply(self._rows(self.spark.read)).select("k", "n", "most").collect()))
+        return sorted(map(tuple, self.pipeline.apply(self._rows(self.spark.read)).select(*self.columns).collect()))
 
     def verdict(self) -> str:
         """The problem; empty: none."""
-        foreign = [error for error in self.errors if not isinstance(error, bm.BeamishError)]
+        foreign = [error for error in [*self.passed, *self.errors] if not isinstance(error, bm.BeamishError)]
         if foreign:
             return f"stopped by {foreign[0]}"
         if self.errors:
@@ -498,6 +516,55 @@ def full_disk(scene: Scene) -> None:
     scene.run(1)
 
 
+_COMPACTIONS = {
+    "delta": "OPTIMIZE {}",
+    "iceberg": "CALL lake.system.rewrite_data_files(table => '{}', options => map('rewrite-all', 'true'))",
+}
+
+
+def compacted_meanwhile(scene: Scene) -> None:
+    """The table is compacted again and again while the query writes it; after a conflict the query is started again."""
+    done, compacted = threading.Event(), [0, 0]
+
+    def compact() -> None:
+        while not done.is_set():
+            try:
+                scene.execute(_COMPACTIONS[scene.scheme])
+                compacted[0] += 1
+            except Exception:  # noqa: BLE001 - one of the two must yield to the other
+                compacted[1] += 1
+
+    compacting = threading.Thread(target=compact)
+    scene.after[0] = compacting.start
+    for _ in range(_CHUNKS):
+        scene.run(1)
+        while scene.errors:
+            scene.passed += scene.errors
+            scene.errors.clear()
+            scene.restart()
+            scene.run(0)
+    done.set()
+    compacting.join()
+    print(
+        f"compacted {compacted[0]} times, {compacted[1]} refused; the query stopped {len(scene.passed)} times",
+        flush=True,
+    )
+
+
+def many_starts(scene: Scene) -> None:
+    """The query is started many times, each time for one batch."""
+    for _ in range(scene.size):
+        scene.run(1)
+
+
+def many_columns(scene: Scene) -> None:
+    """The pipeline has many accumulations, the table as many columns; it is restarted once."""
+    scene.maxima = scene.size
+    scene.run(2)
+    scene.restart()
+    scene.run(2)
+
+
 def _copy(folder: Path, to: Path) -> None:
     shutil.copytree(folder, to, symlinks=True)
 
@@ -505,7 +572,10 @@ def _copy(folder: Path, to: Path) -> None:
 FULL_DISK = "a full disk"
 FILES = ("sqlite", "duckdb")
 DATABASES = (*FILES, "postgresql")
-SCHEMES = (*DATABASES, "delta")
+LAKES = ("delta", "iceberg")
+SCHEMES = (*DATABASES, *LAKES)
+SIZES = {"many starts": 6, "many columns": 100, **{name: size for name, (_, size) in LIVES.items()}}
+"""The usual size of a mishap that has one; docs/reliability.md has those that were tried."""
 MISHAPS: dict[str, tuple[Callable[[Scene], None], tuple[str, ...]]] = {
     "a reader in this process": (read_in_this_process, FILES),
     "a reader in another process": (read_by_another_process, FILES),
@@ -533,6 +603,9 @@ MISHAPS: dict[str, tuple[Callable[[Scene], None], tuple[str, ...]]] = {
     "two drivers": (two_drivers, SCHEMES),
     "exchanged shards": (exchanged_shards, FILES),
     "a removed shard": (removed_shard, FILES),
+    "many starts": (many_starts, ("sqlite",)),
+    "many columns": (many_columns, SCHEMES),
+    "a concurrent compaction": (compacted_meanwhile, LAKES),
     FULL_DISK: (full_disk, FILES),
 }
 """The mishaps, each with the schemes that it happens to."""
@@ -543,8 +616,8 @@ def _postgresql() -> PostgreSql:
     return PostgreSql()
 
 
-def happens(spark: SparkSession, name: str, scheme: str, seed: int) -> tuple[str, list[Exception]]:
-    """Run a mishap.
+def happens(spark: SparkSession, name: str, scheme: str, seed: int, size: int = 0) -> tuple[str, list[Exception]]:
+    """Run a mishap; ``size``: another one than its usual.
 
     Returns:
         what went wrong, empty if nothing did; and the errors that stopped the query.
@@ -553,9 +626,18 @@ def happens(spark: SparkSession, name: str, scheme: str, seed: int) -> tuple[str
         if name == FULL_DISK:
             opened.enter_context(small_disk(Path(folder), 24))
         uri = opened.enter_context(_postgresql().database()) if scheme == "postgresql" else ""
-        scene = Scene(spark, Path(folder), scheme, random.Random(seed), uri)  # noqa: S311 - it is no secret
+        size = size or SIZES.get(name, 0)
+        scene = Scene(spark, Path(folder), scheme, random.Random(seed), uri, size=size)  # noqa: S311 - it is no secret
         MISHAPS[name][0](scene)
-        return scene.verdict(), scene.errors
+        return scene.verdict(), [*scene.passed, *scene.errors]
+
+
+def lives(name: str, seed: int, size: int) -> Lives:
+    """Run a mishap to processes."""
+    with tempfile.TemporaryDirectory(prefix="mishap") as folder:
+        of = Lives(Path(folder), random.Random(seed), size or SIZES[name])  # noqa: S311
+        LIVES[name][0](of)
+        return of
 
 
 def main() -> int:
@@ -563,39 +645,61 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--budget", type=float, default=600, help="seconds; a mishap that began is brought to its end")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"))
-    parser.add_argument("--only", action="append", choices=list(MISHAPS))
+    parser.add_argument("--only", action="append", choices=[*MISHAPS, *LIVES])
     parser.add_argument("--scheme", action="append", choices=SCHEMES)
+    parser.add_argument("--size", type=int, default=0, help="of a mishap that has one; 0: its usual")
     said = parser.parse_args()
     print(f"seed {said.seed}", flush=True)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    schemes = said.scheme or SCHEMES
-    if "delta" in schemes and "io.delta" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
-        return max(_with_delta(said), _run(said, [scheme for scheme in schemes if scheme != "delta"]))
-    return _run(said, schemes)
+    code, schemes, packages = 0, said.scheme or SCHEMES, os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    for scheme in LAKES:
+        if scheme in schemes and scheme not in packages and any(scheme in MISHAPS[name][1] for name in _tables(said)):
+            code = max(code, _in_lake(said, scheme))
+    if not said.scheme:
+        code = max(code, _run_lives(said))
+    return max(code, _run(said, [one for one in schemes if one not in LAKES or one in packages]))
 
 
-def _with_delta(said: argparse.Namespace) -> int:
-    """Run the mishaps of Delta in a process with a PySpark that Delta knows; 1: one was not passed."""
+def _tables(said: argparse.Namespace) -> list[str]:
+    """The chosen mishaps to tables."""
+    return [name for name in said.only or MISHAPS if name in MISHAPS]
+
+
+def _run_lives(said: argparse.Namespace) -> int:
+    """Run the mishaps to processes; 1: one was not passed."""
+    failed, until = 0, time.monotonic() + said.budget
+    for name in said.only or LIVES:
+        if name not in LIVES or time.monotonic() > until:
+            continue
+        begun, of = time.monotonic(), lives(name, said.seed, said.size)
+        failed += bool(of.wrong)
+        lines = [*(f"    {line[:300]}" for line in of.said), *(f"WRONG {line}" for line in of.wrong)]
+        print("\n".join([f"{name}: {time.monotonic() - begun:.0f} s", *lines]), flush=True)
+    return int(failed > 0)
+
+
+def _in_lake(said: argparse.Namespace, scheme: str) -> int:
+    """Run the mishaps of Delta or Iceberg in a process with a PySpark that it knows; 1: one was not passed."""
     try:
         python = lake.python()
-        lake.check_packages("delta")
+        lake.check_packages(scheme)
     except pytest.skip.Exception as why:
-        print(f"delta: {why}")
+        print(f"{scheme}: {why}")
         return 0
     with tempfile.TemporaryDirectory(prefix="mishap") as warehouse:
-        settings = lake.packages("delta") | lake.confs("delta", warehouse)
+        settings = lake.packages(scheme) | lake.confs(scheme, warehouse)
         confs = " ".join(f"--conf {name}={value}" for name, value in settings.items())
         own = {"PYSPARK_PYTHON": python, "PYSPARK_SUBMIT_ARGS": f"{confs} pyspark-shell"}
-        options = ["--budget", str(said.budget), "--seed", str(said.seed), "--scheme", "delta"]
-        options += [word for name in said.only or () for word in ("--only", name)]
+        options = ["--budget", str(said.budget), "--seed", str(said.seed), "--scheme", scheme, "--size", str(said.size)]
+        options += [word for name in _tables(said) for word in ("--only", name)]
         env = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"} | own
         return subprocess.run([python, "-m", "tools.mishaps", *options], check=False, env=env).returncode
 
 
 def _run(said: argparse.Namespace, schemes: Sequence[str]) -> int:
     """Run the mishaps of some schemes in this process; 1: one was not passed."""
-    drawn = [(name, scheme) for scheme in schemes for name in said.only or MISHAPS if scheme in MISHAPS[name][1]]
+    drawn = [(name, scheme) for scheme in schemes for name in _tables(said) if scheme in MISHAPS[name][1]]
     if not drawn:
         return 0
     random.Random(said.seed).shuffle(drawn)  # noqa: S311
@@ -611,7 +715,7 @@ def _run(said: argparse.Namespace, schemes: Sequence[str]) -> int:
             print(f"{name}, {scheme}: needs root, to mount a small disk")
             continue
         try:
-            wrong, errors = happens(spark, name, scheme, said.seed)
+            wrong, errors = happens(spark, name, scheme, said.seed, said.size)
         except UnavailableError as why:
             print(f"{name}, {scheme}: {why}")
             continue
