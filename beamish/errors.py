@@ -207,6 +207,18 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         ),
     ),
     (
+        (
+            r"(DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|(?<=iceberg\.exceptions\.ValidationException: )"
+            r"(?:Found (?:new )?conflicting (?:deleted |delete )?files|Cannot commit, (?:found new|missing)[\w ]*|Missing required files)"
+            r"|(?<=iceberg\.exceptions\.)CommitFailedException)"
+        ),
+        SinkError,
+        (
+            "another writer, such as a compaction, committed to the table while the batch was merged ({0}); nothing of the batch was "
+            "written: restart the query from its checkpoint, which merges it again"
+        ),
+    ),
+    (
         r"(\S+)/state/\d+/_stateSchema/\S+ does not exist",
         StateError,
         f"{{0}} lacks the state schema, so the checkpoint {_MOVED}; else {_RESTORE}",

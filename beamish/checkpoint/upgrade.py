@@ -227,9 +227,15 @@ def migrate(
             "'s3a://bucket/checkpoints/scores'"
         )
     from beamish.spark.checkpoint.hadoop_path import HadoopPath
-    from beamish.spark.checkpoint.migration import in_place
+    from beamish.spark.checkpoint.migration import in_place, unfinished
 
     stored, made = (HadoopPath.of(spark, uri) for uri in (old, new))
+    if made.exists() and unfinished(made).exists():
+        raise OptionError(
+            f"migrate(new_checkpoint={printable(str(new_checkpoint))}): exists already, from a migration that was interrupted: delete "
+            f"{printable_text(str(made))} and {printable_text(str(unfinished(made)))}, and migrate again (if a query has already "
+            "continued from it, delete only the second)"
+        )
     if made.exists():
         raise OptionError(
             f"migrate(new_checkpoint={printable(str(new_checkpoint))}): exists already; give a folder that does not exist"

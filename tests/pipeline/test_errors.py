@@ -132,6 +132,16 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
             bm.SinkError,
             "this session's catalog does not know the table",
         ),
+        (
+            "io.delta.exceptions.ConcurrentDeleteReadException: [DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT] Transaction conflict",
+            bm.SinkError,
+            "committed to the table while the batch was merged (DELTA_CONCURRENT_DELETE_READ); nothing of the batch was written: restart",
+        ),
+        (
+            "org.apache.iceberg.exceptions.ValidationException: Cannot commit, missing data files: [a]",
+            bm.SinkError,
+            "committed to the table while the batch was merged (Cannot commit, missing data files); nothing",
+        ),
         ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
     ],
 )

@@ -99,7 +99,9 @@ def test_compatibility_is_reported_before_an_offset_is_written(spark, files, run
     with pytest.raises(bm.OptionError, match="exists already"):
         bm.migrate(spark, checkpoint, again, waiting, shards=3)
     (tmp_path / "again.unfinished").mkdir()
-    with pytest.raises(bm.OptionError, match=r"was interrupted: delete .*again and .*again\.unfinished, and migrate again"):
+    with pytest.raises(
+        bm.OptionError, match=r"was interrupted: delete .*again and .*again\.unfinished, and migrate again"
+    ):
         bm.migrate(spark, checkpoint, again, waiting, shards=3)
     with pytest.raises(bm.StateError, match="migrate: the checkpoint was written with window"):
         bm.migrate(spark, checkpoint, tmp_path / "none", PIPELINE.window(bm.FixedWindows(20)))

@@ -91,10 +91,10 @@ def killed_upgrade(lives: Lives) -> None:
     if lives.wrong:
         return
     operations = said[0].operations
-    moments = [*lives.chance.sample(range(operations - _LAST), 2), *range(operations - _LAST, operations)]
+    moments = [*range(operations - _LAST, operations), *lives.chance.sample(range(operations - _LAST), 2)]
     kinds: list[int | str] = [*moments, *(f"{MIGRATES}, first batch", "added, first batch") * 2]
     if lives.size < len(kinds):
-        kinds = [*lives.chance.sample(moments, max(1, lives.size - 2)), *kinds[len(moments) :][: lives.size - 1]]
+        kinds = [*lives.chance.sample(moments, max(1, lives.size - 2)), *kinds[len(moments) :]]
     for number, kind in enumerate(kinds[: lives.size]):
         if isinstance(kind, int):
             migration, run = after(migrates, f"killed-{number}")
@@ -112,32 +112,30 @@ def killed_upgrade(lives: Lives) -> None:
 
 
 def _kill_migration(lives: Lives, migration: Step, run: Step, operation: int) -> None:
-    """Kill a migration, start the query from the unfinished checkpoint, do what the message of another migration says, start it again."""
+    """Kill a migration, migrate again, start the query; if there is an unfinished checkpoint, start it from that too, before it is deleted."""
     if not lives.killed([attrs.evolve(migration, halts=operation)], halted(lives.folder)):
         lives.wrong.append(f"the migration did not come to operation {operation}")
         return
-    to = Path(migration.to)
+    to, early = Path(migration.to), Path(f"{run.out}-unfinished")
     found = sorted(path.name for path in to.iterdir()) if to.exists() else None
     lives.said.append(f"killed before operation {operation}: the new folder has {found}")
-    (again,) = live(lives.folder, [migration]) or []
-    if again.error:
-        lives.said.append(again.error)
-        if not again.is_ours:
-            lives.wrong.append(f"another migration after a kill before operation {operation}: {again.error}")
-        out = Path(f"{run.out}-unfinished")
-        shutil.copytree(lives.folder / "out", out)
-        copy = Path(f"{to}-kept")
-        shutil.copytree(to, copy)
-        (early,) = live(lives.folder, [attrs.evolve(run, out=str(out))]) or []
-        lives.said.append(f"started from the unfinished checkpoint: {early.error or 'continues'}")
-        if not early.error:
-            lives.compare(f"started from {found}", out, lives.folder / "migrated-out")
-        elif not early.is_ours:
-            lives.wrong.append(f"started from {found}: stopped by {early.error}")
-        shutil.rmtree(to)
-        shutil.rmtree(f"{to}.unfinished", ignore_errors=True)
-        lives.done([migration])
-    lives.done([run])
+    if found is None:
+        lives.done([migration, run])
+        return
+    shutil.copytree(run.out, early)
+    for step, one in _both(lives, [migration, attrs.evolve(run, out=str(early))]):
+        lives.said.append(f"{step.what}: {one.error or 'continues'}")
+        if one.error and not one.is_ours:
+            lives.wrong.append(f"{step.what} after a kill before operation {operation}, {found}: {one.error}")
+        if not one.error and step.what == RUNS:
+            lives.compare(f"started from {found}", early, lives.folder / "migrated-out")
+    shutil.rmtree(to)
+    shutil.rmtree(f"{to}.unfinished", ignore_errors=True)
+    lives.done([migration, run])
+
+
+def _both(lives: Lives, steps: Sequence[Step]) -> list[tuple[Step, Said]]:
+    return list(zip(steps, live(lives.folder, steps) or [], strict=True))
 
 
 _MOMENTS = {

@@ -120,7 +120,7 @@ def migrate(
         raise StateError(
             "migrate: the query has stateful operators that are not stages of the pipeline, such as dropDuplicates, which cannot be migrated; keep the checkpoint, or start from a new one"
         )
-    making = new.with_name(f"{new.name}.unfinished")
+    making = unfinished(new)
     making.delete()
     try:
         _copy(old, making, stored.batch, len(stored.stages))
@@ -134,6 +134,11 @@ def migrate(
     except BaseException:
         making.delete()
         raise
+
+
+def unfinished(new: HadoopPath) -> HadoopPath:
+    """The folder in which a new checkpoint is made; it is deleted last."""
+    return new.with_name(f"{new.name}.unfinished")
 
 
 def _publish(making: HadoopPath, new: HadoopPath) -> None:
