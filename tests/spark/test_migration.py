@@ -8,7 +8,7 @@ import beamish as bm
 from beamish.checkpoint.upgrade import _without_escapes
 from beamish.script import script_rows
 from beamish.spark.checkpoint.hadoop_path import HadoopPath
-from beamish.spark.checkpoint.migration import _renumber, _ticks
+from beamish.spark.checkpoint.migration import _publish, _renumber, _ticks
 from beamish.spark.checkpoint.stored_query import is_heartbeat
 from tests.upgrades.carried import Run
 from tests.upgrades.rows import CHAIN, MERGED, OF_TWO, PLAIN, SCRIPT
@@ -53,6 +53,42 @@ def test_source_metadata_moves_with_source_numbers(spark, tmp_path):
     _renumber(HadoopPath.of(spark, str(tmp_path)), goes)
     assert [(tmp_path / str(number) / "log").read_text() for number in (0, 1)] == ["0", "2"]
     assert not (tmp_path / "2").exists()
+
+
+class _EndError(Exception):
+    """Stands for the end of the process."""
+
+
+def test_an_interrupted_migration_leaves_no_folder_that_a_query_would_begin_anew_in(spark, tmp_path, monkeypatch):
+    parts, found, at = ["offsets", "commits", "metadata", "sources", "state"], [], [0]
+
+    def until_end(original):
+        def operation(self, *args):
+            at[0] -= 1
+            if at[0] < 0:
+                raise _EndError
+            return original(self, *args)
+
+        return operation
+
+    for name in ("make_folder", "rename", "delete"):
+        monkeypatch.setattr(HadoopPath, name, until_end(getattr(HadoopPath, name)))
+    for number in range(20):
+        making, new = tmp_path / f"{number}.unfinished", tmp_path / f"{number}"
+        for name in parts:
+            (making / name).mkdir(parents=True)
+            (making / name / "0").touch()
+        at[0] = number
+        try:
+            _publish(*(HadoopPath.of(spark, str(path)) for path in (making, new)))
+        except _EndError:
+            found.append([name for name in parts if (new / name / "0").exists()] if new.exists() else None)
+        else:
+            break
+    begun = [parts[:number] for number in range(1, len(parts) + 1)]
+    assert [one for one in found if one is not None] == begun
+    assert sorted(path.name for path in new.iterdir()) == sorted(parts)
+    assert not making.exists()
 
 
 @pytest.mark.parametrize(

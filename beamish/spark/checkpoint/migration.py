@@ -142,9 +142,13 @@ def unfinished(new: HadoopPath) -> HadoopPath:
 
 
 def _publish(making: HadoopPath, new: HadoopPath) -> None:
-    """Rename the new checkpoint part by part: offsets come first and state last, so Spark refuses to start from some of them."""
-    new.make_folder()
-    for name in ("offsets", "commits", "metadata", "sources", "state"):
+    """Rename the new checkpoint part by part: it begins with its offsets, and the state comes last, so Spark refuses to start from some."""
+    first, *others = ("offsets", "commits", "metadata", "sources", "state")
+    begun = making / "begun"
+    begun.make_folder()
+    (making / first).rename(begun / first)
+    begun.rename(new)  # in an empty folder a query would begin anew
+    for name in others:
         if (making / name).exists():
             (making / name).rename(new / name)
     making.delete()
