@@ -18,7 +18,7 @@ from tools.drill.steps import MIGRATES, RUNS, Said, Step, halted, live, rows_in
 
 _CHUNKS = 4
 _FEWER_SHARDS = 2
-_LAST = 7
+_LAST = 8
 """Operations at the end of a migration, which put the new checkpoint in place."""
 
 
@@ -30,15 +30,17 @@ class Lives:
         folder: of all their files.
         chance: draws the kills.
         size: the mishap's: kills, or windows.
-        said: the messages that stopped a step, in order.
         wrong: the problems.
     """
 
     folder: Path
     chance: random.Random
     size: int
-    said: list[str] = attrs.field(factory=list)
     wrong: list[str] = attrs.field(factory=list)
+
+    def say(self, line: str) -> None:
+        """Print what happened."""
+        print(f"    {line[:300]}", flush=True)
 
     def done(self, steps: Sequence[Step]) -> list[Said]:
         """Do steps that must come to their end."""
@@ -105,7 +107,7 @@ def killed_upgrade(lives: Lives) -> None:
             migration, run = after(migrates if of == MIGRATES else copies, f"killed-{number}")
             moment = lives.chance.choice(list(_MOMENTS))
             if lives.killed([migration, run], _moment(run, moment)):
-                lives.said.append(f"killed in {kind}, {moment}")
+                lives.say(f"killed in {kind}, {moment}")
                 lives.done([run])
             expected = "migrated-out" if of == MIGRATES else "copied-out"
             lives.compare(f"killed in {kind}, {moment}", Path(run.out), folder / expected)
@@ -118,13 +120,13 @@ def _kill_migration(lives: Lives, migration: Step, run: Step, operation: int) ->
         return
     to, early = Path(migration.to), Path(f"{run.out}-unfinished")
     found = sorted(path.name for path in to.iterdir()) if to.exists() else None
-    lives.said.append(f"killed before operation {operation}: the new folder has {found}")
+    lives.say(f"killed before operation {operation}: the new folder has {found}")
     if found is None:
         lives.done([migration, run])
         return
     shutil.copytree(run.out, early)
     for step, one in _both(lives, [migration, attrs.evolve(run, out=str(early))]):
-        lives.said.append(f"{step.what}: {one.error or 'continues'}")
+        lives.say(f"{step.what}: {one.error or 'continues'}")
         if one.error and not one.is_ours:
             lives.wrong.append(f"{step.what} after a kill before operation {operation}, {found}: {one.error}")
         if not one.error and step.what == RUNS:
@@ -178,10 +180,10 @@ def many_windows(lives: Lives) -> None:
     for batch in range(len(list(Path(run.rows).iterdir()))):
         moment = lives.chance.choice([name for name in _MOMENTS if name != "a later partition's state"])
         if lives.killed([run], _moment(run, moment, batch)):
-            lives.said.append(f"killed in batch {batch}, {moment}")
+            lives.say(f"killed in batch {batch}, {moment}")
     lives.done([run])
     lives.compare(f"{lives.size:,} windows", Path(run.out), Path(alone.out))
-    lives.said.append(f"{len(rows_in(Path(run.out))):,} rows")
+    lives.say(f"{len(rows_in(Path(run.out))):,} rows")
 
 
 def _many(lives: Lives) -> Step:
@@ -222,7 +224,7 @@ def little_memory(lives: Lives) -> None:
     lives.done([alone])
     for memory in _MEMORY:
         (said,) = live(lives.folder, [run], settings={"spark.executor.pyspark.memory": memory}) or []
-        lives.said.append(f"{memory}: {said.error or 'to the end'}")
+        lives.say(f"{memory}: {said.error or 'to the end'}")
         if said.error and not said.is_ours:
             lives.wrong.append(f"with {memory} stopped by {said.error[-700:]}")
         if not said.error:
