@@ -160,7 +160,12 @@ def test_panes_gathered_before_are_retracted_with_the_next_pane():
         trigger = Repeatedly(AfterCount(rows))
         return sessions.trigger(trigger, allow_data_loss=True).accumulating_and_retracting().accumulate(n=Count())
 
-    times = [[10, 10, 10], [13], [16], [30, 30, 30, 30]]  # a pane, a merge, and in the second run: a merge, another pane
+    times = [
+        [10, 10, 10],
+        [13],
+        [16],
+        [30, 30, 30, 30],
+    ]  # a pane, a merge, and in the second run: a merge, another pane
     script = TestStream()
     for of_bundle in times:
         script = script.add([{"ts": time} for time in of_bundle])

@@ -128,7 +128,7 @@ def run(spark: SparkSession, queries: Sequence[Query]) -> list[str]:
         try:
             started.awaitTermination()
             (query.folder / "done").touch()
-        except Exception:  # noqa: BLE001 - whatever it is, it is told
+        except Exception:  # noqa: BLE001 - whatever it is, it is reported
             failed.append(f"{query.name}: {traceback.format_exc()}")
     return failed
 

@@ -103,7 +103,9 @@ def test_state_reads_the_same_with_and_without_its_pipeline(data):
             names = facts.plan.value_schema.names if facts.plan else []
             is_known = all(of.trigger is not None for of in facts.plans.values())
             is_read = all(not isinstance(of.plan.window, UnknownWindows) for of in facts.plans.values())
-            waits = ("due", "expires", "waits_for") if not is_known else () if is_read else ("waits_for",)  # it may merge
+            waits = (
+                ("due", "expires", "waits_for") if not is_known else () if is_read else ("waits_for",)
+            )  # it may merge
             assert as_read(without, names, waits) == as_read(with_it, names, waits)
             assert as_read(kept, names, ()) == as_read(
                 with_it, names, with_it[0].keys() - kept[0].keys() if kept else ()

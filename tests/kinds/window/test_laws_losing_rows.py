@@ -39,7 +39,9 @@ COMPOSITES = [
     AfterAny(AfterWatermark(), Never()),
     AfterAll(AfterWatermark(), AfterCount(1)),
     OrFinally(Repeatedly(AfterCount(1)), AfterAll(AfterWatermark(), AfterCount(1))),
-    OrFinally(Repeatedly(AfterCount(1)), AfterWatermark(early=AfterAll(AfterWatermark(), AfterCount(1)), late=AfterCount(1))),
+    OrFinally(
+        Repeatedly(AfterCount(1)), AfterWatermark(early=AfterAll(AfterWatermark(), AfterCount(1)), late=AfterCount(1))
+    ),
 ]
 """They finish at the end of their window at the earliest, or never."""
 windows = st.sampled_from([bm.FixedWindows(10), bm.Sessions(5), bm.SlidingWindows(10, 5)])
