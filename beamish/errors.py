@@ -229,6 +229,14 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         f"Spark cannot load the state of the checkpoint: a file is missing or damaged ({{cause}}): {_RESTORE}",
     ),
     (
+        r"STREAMING_CHECKPOINT_MISSING_METADATA_FILE\] Checkpoint location (\S+)",
+        StateError,
+        (
+            "{0} has offsets or commits, and no metadata: a bm.migrate that was interrupted left it (delete it, and migrate again), "
+            f"or it lost a file: {_RESTORE}"
+        ),
+    ),
+    (
         r"(?:Failed to read log file \S+ )?Incomplete log file|MismatchedInputException(?=[\s\S]*StreamMetadata)",
         StateError,
         f"Spark cannot read the checkpoint's metadata, offsets or commits: a file is damaged ({{cause}}): {_RESTORE}",

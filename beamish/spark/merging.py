@@ -132,7 +132,7 @@ _DELTA, _ICEBERG = (
 )
 """Session settings whose value Delta and Iceberg store with each commit, so that the mark needs no commit of its own."""
 _HISTORY = 100
-"""How many recent commits are searched for a mark."""
+"""How many recent commits are read first; all of them if none has a mark, as after many compactions between two batches."""
 
 
 def written(mark: Mark) -> str:
@@ -176,10 +176,12 @@ class History:
     Attributes:
         commits: from the newest on.
         has_marks: whether any commit, also one that was undone, has a mark.
+        is_cut: whether there may be older commits.
     """
 
     commits: Sequence[Commit]
     has_marks: bool
+    is_cut: bool = False
 
     def since_mark(self) -> History:
         """From the newest mark on."""
@@ -206,9 +208,9 @@ class History:
         return found is not None and written(found) == written(mark)
 
 
-def delta_history(spark: SparkSession, table: str, limit: int = _HISTORY) -> History:
-    """The history of a Delta table: RESTORE continues that of an earlier version."""
-    found = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {limit}").select(
+def delta_history(spark: SparkSession, table: str, limit: int | None) -> History:
+    """The history of a Delta table, of its newest commits or (None) all: RESTORE continues that of an earlier version."""
+    found = spark.sql(f"DESCRIBE HISTORY {table}{f' LIMIT {limit}' if limit else ''}").select(
         "version",
         "timestamp",
         "operation",
@@ -228,7 +230,7 @@ def delta_history(spark: SparkSession, table: str, limit: int = _HISTORY) -> His
         commits.append(Commit(str(row["version"]), read_mark(row["userMetadata"]), _removing(row)))
         if "REPLACE TABLE" in row["operation"]:
             break
-    return History(commits, has_marks=any(read_mark(row["userMetadata"]) for row in rows))
+    return History(commits, any(read_mark(row["userMetadata"]) for row in rows), is_cut=len(rows) == limit)
 
 
 def _restored(row: Any, rows: Sequence[Any]) -> int:
@@ -251,11 +253,12 @@ def _removing(row: Any) -> str:
     return operation if removed.get(operation, "REPLACE TABLE" in operation) else ""
 
 
-def iceberg_history(spark: SparkSession, table: str) -> History:
-    """The history of an Iceberg table: the ancestors of the current snapshot."""
+def iceberg_history(spark: SparkSession, table: str, limit: int | None) -> History:
+    """The history of an Iceberg table, of its newest snapshots or (None) all: the ancestors of the current snapshot."""
     snapshots = spark.table(f"{table}.snapshots")
     current = spark.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id").distinct()
-    rows = snapshots.join(current, "snapshot_id").orderBy(F.desc("committed_at")).limit(_HISTORY).collect()
+    newest = snapshots.join(current, "snapshot_id").orderBy(F.desc("committed_at"))
+    rows = (newest.limit(limit) if limit else newest).collect()
     commits = []
     for row in rows:
         summary = row["summary"]
@@ -267,7 +270,13 @@ def iceberg_history(spark: SparkSession, table: str) -> History:
             Commit(str(row["snapshot_id"]), read_mark(summary.get(_MARK)), row["operation"] if removes else "")
         )
     marks = any(one.mark for one in commits) or not snapshots.where(F.col("summary")[_MARK].isNotNull()).isEmpty()
-    return History(commits, has_marks=marks)
+    return History(commits, marks, is_cut=len(rows) == limit)
+
+
+def _to_a_mark(history: Callable[[SparkSession, str, int | None], History], spark: SparkSession, table: str) -> History:
+    """The history of a table, as far back as its newest mark."""
+    newest = history(spark, table, _HISTORY)
+    return history(spark, table, None) if newest.is_cut and not any(one.mark for one in newest.commits) else newest
 
 
 class Merged(Protocol):
@@ -386,9 +395,9 @@ class _Target:
     def _history(self) -> History:
         """The commits with their marks; empty where the user stores a value of their own instead."""
         if self._is_delta and self.spark.conf.get(_DELTA, None) is None:
-            return delta_history(self.spark, self.sink.table)
+            return _to_a_mark(delta_history, self.spark, self.sink.table)
         if self.properties.get("format", "").startswith("iceberg") and self.spark.conf.get(_ICEBERG, None) is None:
-            return iceberg_history(self.spark, self.sink.table)
+            return _to_a_mark(iceberg_history, self.spark, self.sink.table)
         return History([], has_marks=False)
 
     @property

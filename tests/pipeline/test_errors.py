@@ -105,6 +105,11 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
             bm.StateError,
             "damaged (Failed to read log file file:/a/offsets/2. Incomplete log file): restore the folder",
         ),
+        (
+            "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location file:/a/scores is in an inconsistent state: the",
+            bm.StateError,
+            "file:/a/scores has offsets or commits, and no metadata: a bm.migrate that was interrupted left it (delete it",
+        ),
         ("MismatchedInputException: No\n\tat StreamMetadata$.read", bm.StateError, "(MismatchedInputException): res"),
         ("ModuleNotFoundError: No module named 'beamish'", bm.SparkSetupError, "no module 'beamish': install or ship"),
         (

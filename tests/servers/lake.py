@@ -16,6 +16,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import beamish as bm
+from beamish.spark import merging
 from tests.servers import query
 
 ROOT = Path(__file__).parents[2]
@@ -171,6 +172,7 @@ def panes(spark, *rows):
 
 def undone(told, spark):
     """The sink's messages after others changed the table, per mishap, with the table's rows; each has a new table of two batches."""
+    merging._HISTORY = OFTEN - 2
     found = {"replayed": replayed(told, spark)}
     for number, (name, statements) in enumerate(OTHERS[told["format"]].items()):
         table, sink = _new_table(told, f"t{number}")
@@ -219,21 +221,29 @@ def _said(sink, batch, number):
     return ""
 
 
+OFTEN = 5
 BOTH = {
     "another column": ["ALTER TABLE {table} ADD COLUMN note STRING", "UPDATE {table} SET note = 'x'"],
     "deleted": ["DELETE FROM {table} WHERE team = 'red'"],
     "overwritten": ["INSERT OVERWRITE {table} SELECT * FROM {table} WHERE team = 'red'"],
 }
+REWRITE = "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
 OTHERS = {
     "delta": BOTH
     | {
         "compacted": ["OPTIMIZE {table}"],
+        "deleted, then compacted often": [
+            "DELETE FROM {table} WHERE team = 'red'",
+            *["ALTER TABLE {table} SET TBLPROPERTIES ('compacted' = 'yes')"] * OFTEN,
+        ],
         "restored": ["RESTORE TABLE {table} TO VERSION AS OF 1", "OPTIMIZE {table}"],
         "replaced": ["CREATE OR REPLACE TABLE {table} (team STRING, total INT, _sequence BIGINT) USING delta"],
     },
     "iceberg": BOTH
     | {
-        "compacted": ["CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"],
+        "compacted": [REWRITE],
+        "compacted often": [REWRITE] * OFTEN,
+        "deleted, then compacted often": ["DELETE FROM {table} WHERE team = 'red'", *[REWRITE] * OFTEN],
         "restored": ["CALL lake.system.rollback_to_snapshot('{name}', {first})"],
         "replaced": ["CREATE OR REPLACE TABLE {table} (team STRING, total INT, _sequence BIGINT) USING iceberg"],
     },

@@ -226,7 +226,7 @@ def little_memory(lives: Lives) -> None:
         (said,) = live(lives.folder, [run], settings={"spark.executor.pyspark.memory": memory}) or []
         lives.say(f"{memory}: {said.error or 'to the end'}")
         if said.error and not said.is_ours:
-            lives.wrong.append(f"with {memory} stopped by {said.error[-700:]}")
+            lives.wrong.append(f"with {memory} stopped by {said.error[:700]}")
         if not said.error:
             break
     else:

@@ -194,7 +194,7 @@ def _do(spark: SparkSession, step: Step, folder: Path) -> Said:
             bm.migrate(spark, step.checkpoint, step.to, pipeline, _rows(spark, step), shards=step.shards)
         else:
             _run(spark, step)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
+    except Exception as error:  # noqa: BLE001 - any error is reported
         ours = bm.errors.of(error)
         return Said(f"{type(ours or error).__name__}: {ours or error}", ours is not None, operations())
     return Said(operations=operations())
@@ -207,7 +207,9 @@ def main() -> None:
     spark = session(
         How(LOCAL, changelog=True, chunks=0, verifies=True, java="", warm=None, moments=(), sources=(), sinks=())
     )
-    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")  # a restart would omit one
+    spark.conf.set(
+        "spark.sql.streaming.noDataMicroBatches.enabled", "false"
+    )  # a restart would not run one that was due
     said = []
     for step in steps:
         if step.version == "many":
