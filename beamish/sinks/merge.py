@@ -26,7 +26,7 @@ def merge(
     """A function for ``foreachBatch`` that maintains a Spark table from panes, by ``MERGE INTO``.
 
     The net change of a batch, one row per key and window, is merged if its sequence is greater than the stored one, in one
-    commit with the batch's mark. A replayed batch leaves the table as it was. Structs, arrays and maps are stored as they are.
+    commit with the batch's mark. The values of a replayed batch replace those of its first run. Structs, arrays and maps are stored as they are.
 
     Args:
         table: the SQL name of the table: ``delta.`/folder/hourly```, ``catalog.stats.hourly``; ``hourly`` only if the default catalog

@@ -169,7 +169,8 @@ def sql(
     """A function for ``foreachBatch`` that maintains a table of PostgreSQL, SQLite or DuckDB from panes.
 
     The table has a row per key and window with its live pane's values, ``window_start``, ``window_end`` and ``_sequence``. Each
-    batch is one transaction: a reader never sees half of one. A replayed batch changes nothing.
+    batch is one transaction: a reader never sees half of one. The values of a replayed batch replace those
+    of its first run.
 
     Args:
         uri: ``postgresql://user:password@host:port/database``, ``sqlite:///file.db`` or ``duckdb:///file.duckdb``, as seen from the
