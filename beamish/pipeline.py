@@ -29,7 +29,7 @@ from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTime
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import read_versions
 from beamish.kinds.versions.stage import VersionsStage
-from beamish.kinds.window.options import Retention, WindowOptions
+from beamish.kinds.window.plan.options import Retention, WindowOptions
 from beamish.kinds.window.stage import WindowStage
 from beamish.local import run
 from beamish.markup import html_code, html_table, html_text

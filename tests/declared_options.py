@@ -18,7 +18,7 @@ from beamish.kinds.deduplicate.stage import DeduplicateStage
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan.options import WindowOptions
 from beamish.kinds.window.stage import WindowStage
 from beamish.source import Source
 

@@ -101,7 +101,7 @@ class Scene:
     @property
     def pipeline(self) -> bm.Pipeline:
         """The query's."""
-        return SESSIONS.accumulate(**{f"c{number}": Max(f"x + {number}") for number in range(self.maxima)})
+        return SESSIONS.accumulate(**{f"c{number}": Max("x") for number in range(self.maxima)})
 
     @property
     def columns(self) -> list[str]:

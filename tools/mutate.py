@@ -131,7 +131,7 @@ ROOMS = {
         (*cases("rows that meet"), "tests/kinds/window/test_laws_within.py"),
     ),
     "beamish/kinds/deduplicate": _DUPLICATES,
-    "beamish/kinds/window/duplicates.py": _DUPLICATES,
+    "beamish/kinds/window/parts/duplicates.py": _DUPLICATES,
     "beamish/kinds/suppress": _SUPPRESS,
     "beamish/kinds/changes": _SUPPRESS,
     "beamish/kinds/versions": _VERSIONS,

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.at_rest import stage_facts
 from beamish.checkpoint.question import read_question, stage_meant
 from beamish.checkpoint.words import rows_of, why
 from beamish.contract.at_rest import Answer, Asked, Keeps
@@ -16,6 +15,7 @@ from beamish.contract.stored import DictStore
 from beamish.flow import BoundFlow, Flow, descriptions
 from beamish.local import stages_after
 from beamish.script import Event
+from beamish.stage_facts import stage_facts
 
 
 @attrs.frozen

@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.at_rest import StageFacts
 from beamish.contract.at_rest import EVER, Asked, Keeps, read_key
 from beamish.errors import OptionError, PipelineError
 from beamish.instants import END_OF_TIME_US, instant_in_words, instant_us
-from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.plan.plan import WindowPlan
+from beamish.stage_facts import StageFacts
 
 
 @attrs.frozen

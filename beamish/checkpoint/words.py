@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.at_rest import InputFacts, StageFacts
 from beamish.checkpoint.question import Question, bounds_in_words
 from beamish.durations import span_in_words
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
-from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_plan import windows_at
+from beamish.kinds.window.plan.plan import WindowPlan
+from beamish.kinds.window.stored.read_plan import windows_at
+from beamish.stage_facts import InputFacts, StageFacts
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING
 
@@ -41,7 +41,7 @@ class QueryFacts:
 
 
 def rows_of(windows: pa.Table) -> list[dict[str, Any]]:
-    """Windows (``kinds/window/at_rest.py``) as rows, with ``start`` and ``end``: their bounds, microseconds or row numbers."""
+    """Windows (``kinds/window/stored/at_rest.py``) as rows, with ``start`` and ``end``: their bounds, microseconds or row numbers."""
     bounds = windows["window"].combine_chunks()
     starts, ends = (bounds.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     rows: list[dict[str, Any]] = windows.drop_columns(["window"]).to_pylist()

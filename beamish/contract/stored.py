@@ -1,7 +1,7 @@
 """Stored state: the store of a shard, the tables and metadata that an operator declares, and the input schemas stored with them.
 
 Declared state: the keyed tables and the metadata of an operator's shards. An operator that declares them (``Operator.tables``,
-``Operator.notes``) can be rescaled (at_rest.py).
+``Operator.notes``) can be rescaled (rescale.py).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Stored tables: Arrow tables as bytes, each an entry under a name. Nothing is pickled.
 
-index       the contents of segments (kinds/window/segments.py)
-s<number>   a segment: windows (kinds/window/segments.py)
+index       the contents of segments (kinds/window/state/segments.py)
+s<number>   a segment: windows (kinds/window/state/segments.py)
 i<number>   the inherited panes of a segment's windows (the same)
 takes       the columns of the stage's inputs, as JSON (contract/stored.py)
 about       the stage's description, as JSON (flow.py), stored by the Spark runner

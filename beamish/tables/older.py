@@ -1,4 +1,4 @@
-"""Window stage metadata of state format 3, as a spec (``kinds/window/spec.py``).
+"""Window stage metadata of state format 3, as a spec (``kinds/window/plan/spec.py``).
 
 Columns were texts ("name: type", "name type"), and so was what rows are deduplicated by ("deduplicate('id', within='1 hour') of id int64").
 A shard keeps such a note as it is, until something of the stage changes.

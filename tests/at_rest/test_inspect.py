@@ -12,7 +12,6 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Accumulation, Count, Sum
-from beamish.at_rest import stage_facts
 from beamish.checkpoint.question import read_texts, stage_meant
 from beamish.checkpoint.words import QueryFacts, rows_of, stage_lines, why
 from beamish.contract.at_rest import Asked, Keeps
@@ -20,6 +19,7 @@ from beamish.contract.stored import DictStore
 from beamish.flow import descriptions
 from beamish.local import stages_after
 from beamish.script import script_rows
+from beamish.stage_facts import stage_facts
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAll,

@@ -12,12 +12,12 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.at_rest import stage_facts
 from beamish.checkpoint.inspection import Inspection
 from beamish.checkpoint.question import read_question
 from beamish.checkpoint.words import QueryFacts, rows_of, why
 from beamish.flow import descriptions
 from beamish.local import stages_after
+from beamish.stage_facts import stage_facts
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark
 

@@ -16,7 +16,7 @@ from beamish.accumulations import Count, Sum
 from beamish.contract.operator import Cadence, Shard
 from beamish.contract.stored import DictStore
 from beamish.kernels.column_names import EVENT_TIME
-from beamish.kinds.window import packing
+from beamish.kinds.window.step import packing
 from beamish.script import panes_from_table
 from beamish.source import Source
 from tests.agreement import differences

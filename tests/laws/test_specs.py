@@ -16,7 +16,7 @@ from beamish.contract.stand_ins import STAND_INS
 from beamish.flow import Description, descriptions
 from beamish.kernels.identity import identity, same_identity
 from beamish.kernels.spec import UnreadableError, read_spec
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan.options import WindowOptions
 from beamish.script import script_rows
 from tests.checkpoints.cases import CASES
 from tests.declared_options import said, stage_of

@@ -7,8 +7,8 @@ import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.contract.stored import DictStore
 from beamish.kernels.column_names import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.kinds.window import packing
-from beamish.kinds.window.packing import unpack
+from beamish.kinds.window.step import packing
+from beamish.kinds.window.step.packing import unpack
 from beamish.spark.rows import pack
 from beamish.spark.rows.pack import NO_INPUT, pane_packer, source_packer
 

@@ -8,7 +8,7 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish.durations import duration
 from beamish.kinds.deduplicate.option import Deduplication
-from beamish.kinds.window.options import Retention
+from beamish.kinds.window.plan.options import Retention
 from beamish.triggers import Trigger
 from tests.declared_options import declared
 from tests.strategies.accumulations import accumulations, fold_in_order

@@ -11,13 +11,13 @@ import attrs
 import pyarrow as pa
 
 import beamish as bm
-from beamish.at_rest import check_carries_over, put_together, split
 from beamish.checkpoint.comparison import Change, StoredStage, changes_of
 from beamish.contract.operator import Operator
 from beamish.contract.stored import ABOUT, DictStore
 from beamish.flow import BoundFlow, descriptions
 from beamish.local import Variation, _Node
 from beamish.pane import Pane
+from beamish.rescale import check_carries_over, put_together, split
 from beamish.script import ScriptRows, as_step, panes_from_table, script_rows
 from beamish.spark.compile.stream import needs_ticks
 from beamish.testing import TestStream

@@ -10,12 +10,12 @@ import pytest
 import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
-from beamish.at_rest import stage_facts
 from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.relation import Relation
 from beamish.contract.stored import TAKES, DictStore, note_takes, widest
 from beamish.kernels.type_names import same_or_wider, widens
 from beamish.script import as_step, script_rows
+from beamish.stage_facts import stage_facts
 from beamish.tables.older import _column, _texts
 from beamish.testing import TestStream
 from tests.upgrades.carried import Run, carried, line

@@ -1,6 +1,4 @@
-"""An as-of join bound to its data, and its shards: the table, waiting rows, and rows that may be corrected.
-
-A shard of an as-of join: the table, waiting rows, and emitted rows that may be corrected.
+"""An as-of join bound to its data, and its shards: the table, waiting rows, and emitted rows that may be corrected.
 
 A step: input from stages, at the old watermark; the watermark moves, rows that it passes are joined and emitted, and unreachable
 state is dropped; input from sources. Each input begins with the table's changes (docs/rules/tables.md#as-of-joins-steps).

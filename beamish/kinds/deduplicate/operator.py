@@ -1,8 +1,6 @@
 """The operator of a deduplication stage: its packing and its shards.
 
-A shard of a deduplication stage.
-
-Its state is the stored ids (remembered.py), and one entry, ``duplicates``: JSON with the clocks and the number of
+The state of a shard is the stored ids (remembered.py), and one entry, ``duplicates``: JSON with the clocks and the number of
 dropped rows.
 """
 

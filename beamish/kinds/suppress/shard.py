@@ -3,8 +3,8 @@
 Slots are segmented like windows in the window table: by the end of their window, or by a hash of their key. A step reads the
 segments of the slots that it touches, those with due slots, and, when the buffer is full, the oldest ones.
 
-A shard of suppressed changes: recent changes are stored apart from the rest, so that a step costs what it reads. A change does not
-determine the segment of its slot. So changes are applied to a segment of their own, the *recent* slots, which every step reads. When it
+``NewestShard``, of suppressed changes, stores recent changes apart from the rest, so that a step costs what it reads. A change does
+not determine the segment of its slot. So changes are applied to a segment of their own, the *recent* slots, which every step reads. When it
 reaches a share of the buffer, it is merged into the others: an existing slot keeps its segment and its since, new ones become new segments,
 oldest first. A segment with due slots is merged with the recent ones before these are emitted.
 

@@ -1,6 +1,6 @@
 """A versions stage bound to its data: its shards, and new and superseded versions as updates (docs/rules/tables.md#versions-rows).
 
-A shard of a versions stage. Panes of a stage are processed before the watermark moves, rows of a source after
+Panes of a stage are processed before the watermark moves, rows of a source after
 (docs/rules/time.md#steps-and-clocks).
 """
 

@@ -10,8 +10,8 @@ from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import has_no_event_time
 from beamish.kinds.suppress.option import Suppress, UntilTimeLimit, UntilWindowCloses
-from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.pairs_once import joins_once
+from beamish.kinds.window.parts.pairs_once import joins_once
+from beamish.kinds.window.plan.options import WindowOptions
 from beamish.modes import TimestampCombiner
 from beamish.windows.option import WindowOption
 from beamish.windows.time_windows import FixedWindows, SlidingWindows

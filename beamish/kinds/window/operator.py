@@ -19,15 +19,15 @@ from beamish.errors import StateError
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.refine import Refinement
-from beamish.kinds.window.compatibility import REMOVED, all_refused, changeable, compared, in_words
-from beamish.kinds.window.firing import extract, repeats
-from beamish.kinds.window.merging import combine_states
-from beamish.kinds.window.packing import joined, pack_rows, rows_taken
-from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.row_errors import wanted_and_unusable
-from beamish.kinds.window.segments import LAYOUT, lies
-from beamish.kinds.window.shard import WindowShard
-from beamish.kinds.window.step import exploded
+from beamish.kinds.window.parts.row_errors import wanted_and_unusable
+from beamish.kinds.window.plan.plan import WindowPlan
+from beamish.kinds.window.state.compatibility import REMOVED, all_refused, changeable, compared, in_words
+from beamish.kinds.window.state.segments import LAYOUT, lies
+from beamish.kinds.window.step.firing import extract, repeats
+from beamish.kinds.window.step.merging import combine_states
+from beamish.kinds.window.step.packing import joined, pack_rows, rows_taken
+from beamish.kinds.window.step.shard import WindowShard
+from beamish.kinds.window.step.step import exploded
 from beamish.kinds.window.words import carried, kept
 from beamish.tables.notes import FORMAT, check_held, check_new, check_unnamed
 from beamish.tables.older import OLDER
@@ -151,11 +151,11 @@ class WindowOperator(Operator):
         yield "carried", carried(self.plan)
         yield "state", kept(self.plan)
 
-    # The stored state, for inspection (at_rest.py)
+    # The stored state, for inspection (stored/at_rest.py)
 
     def answer(self, asked: Asked) -> Answer:
-        from beamish.kinds.window.at_rest import answer_of
-        from beamish.kinds.window.read_plan import ReadPlan
+        from beamish.kinds.window.stored.at_rest import answer_of
+        from beamish.kinds.window.stored.read_plan import ReadPlan
 
         return answer_of(ReadPlan(self.plan), asked)
 

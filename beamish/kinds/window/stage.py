@@ -28,13 +28,13 @@ from beamish.kinds.window.checks import (
     check_suppress,
     measured,
 )
-from beamish.kinds.window.forgetting import check_forgetting
 from beamish.kinds.window.operator import WindowOperator
-from beamish.kinds.window.options import WindowOptions, gives
-from beamish.kinds.window.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
-from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.planning import make_plan
-from beamish.kinds.window.retention import check_retention
+from beamish.kinds.window.parts.forgetting import check_forgetting
+from beamish.kinds.window.parts.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
+from beamish.kinds.window.parts.planning import make_plan
+from beamish.kinds.window.parts.retention import check_retention
+from beamish.kinds.window.plan.options import WindowOptions, gives
+from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.windowings import WindowingsOperator
 from beamish.kinds.window.words import calls, describe
 from beamish.modes import AccumulationMode, TimestampCombiner

@@ -20,14 +20,14 @@ from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import Updates
 from beamish.errors import StateError
-from beamish.kinds.window.at_rest import Rows, Windows, answer_of
 from beamish.kinds.window.operator import WindowOperator
-from beamish.kinds.window.packing import about, joined, pack_rows, rows_taken
-from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_plan import ReadPlan
-from beamish.kinds.window.row_errors import wanted_and_unusable
-from beamish.kinds.window.shard import WindowShard
-from beamish.kinds.window.stored_windows import NotedWindows, noted_windows
+from beamish.kinds.window.parts.row_errors import wanted_and_unusable
+from beamish.kinds.window.plan.plan import WindowPlan
+from beamish.kinds.window.step.packing import about, joined, pack_rows, rows_taken
+from beamish.kinds.window.step.shard import WindowShard
+from beamish.kinds.window.stored.at_rest import Rows, Windows, answer_of
+from beamish.kinds.window.stored.read_plan import ReadPlan
+from beamish.kinds.window.stored.stored_windows import NotedWindows, noted_windows
 from beamish.kinds.window.words import carried, kept
 from beamish.pane import DropReason
 from beamish.tables.entries import INDEX, WINDOWINGS, StoreUnder, under

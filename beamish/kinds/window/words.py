@@ -11,9 +11,9 @@ from beamish.contract.relation import Relation
 from beamish.kernels.column_names import has_no_event_time
 from beamish.kernels.expressions import shown_formulas
 from beamish.kinds.deduplicate.option import FOREVER, describe_deduplication
-from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.pairs_once import describe_pairs_once, joins_once
-from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.parts.pairs_once import describe_pairs_once, joins_once
+from beamish.kinds.window.plan.options import WindowOptions
+from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.watermarks import NoWatermark
 from beamish.windows.option import Numbering

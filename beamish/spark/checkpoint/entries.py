@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable
-from beamish.at_rest import note_names
 from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.stored import ABOUT, DictStore
 from beamish.errors import ColumnError, StateError, of
@@ -25,6 +24,7 @@ from beamish.spark.rows.groups import of_groups
 from beamish.spark.rows.pack import partition_of, shard_ids
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.session import check_session
+from beamish.stage_facts import note_names
 
 
 def checkpoint_reader(spark: SparkSession) -> DataFrameReader:

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable, without_secrets
-from beamish.at_rest import StageFacts, stage_facts
 from beamish.contract.at_rest import Asked, AtRest, Keeps
 from beamish.contract.stored import DictStore
 from beamish.errors import BeamishError, OptionError, StateError
@@ -35,6 +34,7 @@ from beamish.spark.checkpoint.entries import (
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.millis import watermark_us
+from beamish.stage_facts import StageFacts, stage_facts
 from beamish.watermarks import NO_WATERMARK_US
 
 
@@ -67,7 +67,7 @@ class StoredStage:
         return {(shard, name): size for shard, name, size in self.sizes}
 
     def windows(self, asked: Asked) -> DataFrame:
-        """Its selected windows (``kinds/window/at_rest.py``); lazy."""
+        """Its selected windows (``kinds/window/stored/at_rest.py``); lazy."""
         return answered(self.entries, self.notes, self.facts.asked(asked), self.facts.shards)
 
     def next_segment(self) -> DataFrame | None:

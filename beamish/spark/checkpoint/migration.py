@@ -23,12 +23,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.at_rest import check_carries_over, put_together, split
 from beamish.contract.operator import Operator
 from beamish.contract.stored import DictStore
 from beamish.errors import StateError
 from beamish.flow import BoundFlow
 from beamish.kernels.column_names import WATERMARK
+from beamish.rescale import check_carries_over, put_together, split
 from beamish.spark.checkpoint.entries import entries_of, has_other_operators, state_errors, store_of
 from beamish.spark.checkpoint.hadoop_path import HadoopPath
 from beamish.spark.checkpoint.stored_query import MIGRATED, StoredQuery, is_heartbeat

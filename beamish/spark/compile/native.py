@@ -30,7 +30,7 @@ from beamish.kernels.order import is_orderable
 from beamish.kernels.state_fields import mean_overflow, sum_overflow
 from beamish.kinds.as_of.plan import TABLE, AsOfPlan
 from beamish.kinds.versions.options import VALID_FROM
-from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
 from beamish.spark.changelog.formats import JSON

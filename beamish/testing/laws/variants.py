@@ -13,7 +13,7 @@ from beamish.errors import BeamishError
 from beamish.flow import Flow, Panes
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.kernels.field_paths import value_of
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan.options import WindowOptions
 from beamish.modes import AccumulationMode
 from beamish.script import ClockTo, Event, Row, Step, WatermarkTo, as_step, watermark_of
 from beamish.source import Source

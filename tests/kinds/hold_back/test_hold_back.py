@@ -9,13 +9,13 @@ import pytest
 import beamish as bm
 from beamish import flow
 from beamish.accumulations import Count, Sum
-from beamish.at_rest import stage_facts
 from beamish.checkpoint.words import stage_lines
 from beamish.flow import descriptions
-from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan.options import WindowOptions
 from beamish.kinds.window.stage import WindowStage
 from beamish.local import stages_after
 from beamish.source import Source
+from beamish.stage_facts import stage_facts
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.kinds.hold_back.operator import HoldBackOperator

@@ -8,8 +8,8 @@ import beamish as bm
 from beamish.accumulations import Count, Max, Sum
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.kernels.column_names import ROWS as ROWS_OF
-from beamish.kinds.window import packing
-from beamish.kinds.window.packing import about, unpack
+from beamish.kinds.window.step import packing
+from beamish.kinds.window.step.packing import about, unpack
 
 SECOND = 1_000_000
 COLUMNS = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("x", pa.int64())])

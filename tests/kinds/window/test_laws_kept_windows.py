@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import Pane
-from beamish.at_rest import stage_facts
 from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.stand_ins import UnknownWindows
 from beamish.flow import descriptions
 from beamish.local import stages_after
 from beamish.script import as_step
+from beamish.stage_facts import stage_facts
 from tests.agreement import differences
 from tests.lines import plain
 from tests.strategies import merges

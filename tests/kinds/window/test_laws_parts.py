@@ -1,4 +1,4 @@
-"""Laws of the parts of window stages (kinds/window/part.py): they are tested by removal."""
+"""Laws of the parts of window stages (kinds/window/plan/part.py): they are tested by removal."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from beamish import PaneKind
 from beamish.accumulations import InnerJoin
 from beamish.durations import duration
 from beamish.kinds.deduplicate.option import Deduplication
-from beamish.kinds.window.duplicates import DuplicatesPart
-from beamish.kinds.window.event_time import WatermarkProgress
-from beamish.kinds.window.forgetting import ForgettingPart
-from beamish.kinds.window.merged_panes import MergedPanesPart
 from beamish.kinds.window.operator import WindowOperator
-from beamish.kinds.window.options import Retention
-from beamish.kinds.window.pairs_once import PairsOncePart
-from beamish.kinds.window.planning import PARTS
-from beamish.kinds.window.removals import RemovalsPart
-from beamish.kinds.window.retention import RetentionPart
-from beamish.kinds.window.row_errors import RowErrorsPart
-from beamish.kinds.window.row_windows import RowProgress
-from beamish.kinds.window.timestamps import TimestampsPart
+from beamish.kinds.window.parts.duplicates import DuplicatesPart
+from beamish.kinds.window.parts.event_time import WatermarkProgress
+from beamish.kinds.window.parts.forgetting import ForgettingPart
+from beamish.kinds.window.parts.merged_panes import MergedPanesPart
+from beamish.kinds.window.parts.pairs_once import PairsOncePart
+from beamish.kinds.window.parts.planning import PARTS
+from beamish.kinds.window.parts.removals import RemovalsPart
+from beamish.kinds.window.parts.retention import RetentionPart
+from beamish.kinds.window.parts.row_errors import RowErrorsPart
+from beamish.kinds.window.parts.row_windows import RowProgress
+from beamish.kinds.window.parts.timestamps import TimestampsPart
+from beamish.kinds.window.plan.options import Retention
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script import as_step
@@ -183,4 +183,9 @@ def test_the_engine_may_import_no_part(root):
     (protected,) = [
         one["protected_modules"] for one in said if one["name"].startswith("A step of windows knows no part")
     ]
-    assert set(protected) == {kind.__module__ for kind in (*PARTS, WatermarkProgress, RowProgress)}
+    assert protected == ["beamish.kinds.window.parts.*"]
+    rooms = {
+        f"beamish.kinds.window.parts.{path.stem}" for path in (root / "beamish/kinds/window/parts").glob("[a-z]*.py")
+    }
+    of_parts = {kind.__module__ for kind in (*PARTS, WatermarkProgress, RowProgress)}
+    assert rooms - of_parts == {"beamish.kinds.window.parts.planning"}

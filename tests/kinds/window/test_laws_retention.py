@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import DropReason, PaneKind
-from beamish.kinds.window.options import Retention
+from beamish.kinds.window.plan.options import Retention
 from beamish.local import run as run_varied
 from beamish.script import as_step
 from tests.agreement import differences

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from beamish import triggers as t
-from beamish.kinds.window.window_table import TriggerMerge, TriggerNow, TriggerState, trigger_columns
+from beamish.kinds.window.state.window_table import TriggerMerge, TriggerNow, TriggerState, trigger_columns
 from beamish.tables.working_table import new_columns
 from tests.own.triggers import AtEndOnce, QuietFor
 from tests.seconds import S

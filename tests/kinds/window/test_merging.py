@@ -10,7 +10,7 @@ import beamish as bm
 from beamish.accumulations import Count
 from beamish.contract.keys import KeyedWindows
 from beamish.instants import EPOCH
-from beamish.kinds.window.merging import group_windows
+from beamish.kinds.window.step.merging import group_windows
 from beamish.testing import TestStream
 
 FAR = 2**61

@@ -11,7 +11,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin
 from beamish.contract.stored import DictStore
-from beamish.kinds.window.segments import LAYOUT
+from beamish.kinds.window.state.segments import LAYOUT
 from beamish.tables.segments import SegmentStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Repeatedly

@@ -7,7 +7,7 @@ import beamish as bm
 from beamish.accumulations import Collect, Count
 from beamish.contract.stored import DictStore
 from beamish.kernels.column_names import EVENT_TIME
-from beamish.kinds.window.state import State
+from beamish.kinds.window.state.state import State
 from beamish.testing import TestStream
 from beamish.triggers import Always
 

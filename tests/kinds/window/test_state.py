@@ -6,13 +6,13 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Last, Max, Sum
-from beamish.at_rest import stage_facts
 from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.relation import Relation
 from beamish.contract.stored import DictStore, note_takes, noted_takes
 from beamish.errors import StateError
 from beamish.kernels.column_names import EVENT_TIME
-from beamish.kinds.window.segments import LAYOUT
+from beamish.kinds.window.state.segments import LAYOUT
+from beamish.stage_facts import stage_facts
 from beamish.tables.segment_policy import SegmentPolicy
 from beamish.tables.segments import SegmentStore
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from beamish.kinds.window.window_table import TriggerMerge
+from beamish.kinds.window.state.window_table import TriggerMerge
 
 # Windows 0, 2 and 3 become window 5, window 1 becomes window 4; window 6 has no part.
 MERGE = TriggerMerge(np.array([0, 1, 2, 3]), np.array([1, 0, 1, 1]), np.array([4, 5, 6]))

@@ -11,7 +11,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.kinds.window.window_table import TriggerNow, TriggerState, trigger_columns
+from beamish.kinds.window.state.window_table import TriggerNow, TriggerState, trigger_columns
 from beamish.tables.working_table import new_columns
 from beamish.testing import TestStream
 from beamish.triggers import (

@@ -1,0 +1,59 @@
+"""The spec of a window stage, as JSON: the options and columns that its state depends on (``kernels/spec.py``).
+
+shards              their number
+inputs              of each: name, whether it is rows or panes, whether it retracts; the condition of one that does
+keys, ids           the key columns, and the id columns: pairs of name and type
+reads               by accumulation the columns that it reads, likewise; if it reads whole rows the name is null
+keeps_rows          whether rows are stored, so that the removal of a row dropped for an error is recognised
+options             the ``WindowOptions`` that state depends on, by name; missing ones have their default
+changeable          likewise those that may change, which makes the next step read all state
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from beamish.contract.inputs import where_identity
+from beamish.contract.relation import Relation
+from beamish.kernels.identity import identity, same_identity
+from beamish.kinds.window.plan.options import WindowOptions
+
+Spec = Mapping[str, Any]
+_HELD = ("window", "mode", "combiner", "where", "deduplication", "derived", "having", "accumulations")
+_CHANGEABLE = ("trigger", "allowed_lateness", "late_rows")
+
+
+def spec_of(options: WindowOptions, takes: Sequence[Relation], **bound: Any) -> dict[str, Any]:
+    """The spec of a bound stage; ``bound``: the parts that follow from the columns."""
+    declared = identity(options)
+    if options.discards:
+        declared.pop("mode", None)
+    return {
+        **bound,
+        "inputs": [_input(relation) for relation in takes],
+        "options": {name: declared[name] for name in _HELD if name in declared},
+        "changeable": {name: declared[name] for name in _CHANGEABLE if name in declared},
+    }
+
+
+def same_state(then: Spec, now: Spec) -> bool:
+    """Whether two specs have the same state."""
+    return all(same_identity(then[name], now[name]) for name in then if name != "changeable")
+
+
+def columns_of(schema: Iterable[pa.Field]) -> list[list[str]]:
+    """Columns as pairs of name and type."""
+    return [[field.name, str(field.type)] for field in schema]
+
+
+def _input(relation: Relation) -> dict[str, Any]:
+    where = where_identity(relation)
+    return {
+        "name": relation.name,
+        "of": "panes" if relation.is_panes else "rows",
+        "retracts": relation.retracts,
+        **({"where": where} if where else {}),
+    }
