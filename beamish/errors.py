@@ -237,6 +237,26 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         ),
     ),
     (
+        "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY",
+        StateError,
+        (
+            "the checkpoint has offsets and no state: a bm.migrate that was interrupted left it (delete it, and migrate again), or it lost "
+            f"the folder state: {_RESTORE}"
+        ),
+    ),
+    (
+        (
+            r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
+            r"|There are \[\d+\] sources in the checkpoint offsets and now there are \[\d+\]"
+        ),
+        StateError,
+        (
+            "the checkpoint has other operators or sources than the query: stages or inputs were added or removed, or others run together; "
+            "nothing was written. apply(df, checkpoint=...) keeps what runs together in the checkpoint, apply(df, fuse=False) runs each stage apart, "
+            "as versions before 0.2 did, and bm.migrate(spark, checkpoint, new_checkpoint, pipeline) carries the state over"
+        ),
+    ),
+    (
         r"(?:Failed to read log file \S+ )?Incomplete log file|MismatchedInputException(?=[\s\S]*StreamMetadata)",
         StateError,
         f"Spark cannot read the checkpoint's metadata, offsets or commits: a file is damaged ({{cause}}): {_RESTORE}",

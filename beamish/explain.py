@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from beamish.flow import BoundFlow, Flow, Panes
+from beamish.fusion.groups import described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,8 +33,11 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
     from beamish.spark import bind, describe_batch
 
     bound = bind(flow, df, inputs)
-    of_stage = _of_stream if any(frame.isStreaming for frame in frames) else describe_batch
-    return _stages(flow, ((*of_stage(below), _columns(below)) for below in bound.flows))
+    if not any(frame.isStreaming for frame in frames):
+        return _stages(flow, ((*describe_batch(below), _columns(below)) for below in bound.flows))
+    fused = described(bound)
+    each = enumerate(bound.flows, 1)
+    return _stages(flow, ((*_of_stream(below), *fused[number], _columns(below)) for number, below in each))
 
 
 def explained(flow: Flow) -> list[tuple[str, list[Line]]]:
@@ -43,10 +47,11 @@ def explained(flow: Flow) -> list[tuple[str, list[Line]]]:
     return list(zip(_titles(flow), stages, strict=True))
 
 
-def _described(flow: Flow) -> Iterator[Iterator[Line]]:
-    for below in flow.flows:
+def _described(flow: Flow) -> Iterator[Iterable[Line]]:
+    fused = described(flow)
+    for number, below in enumerate(flow.flows, 1):
         stage = below.stage if below is flow else below.stage.going_on
-        yield stage.describe(below.takes, None)
+        yield [*stage.describe(below.takes, None), *fused[number]]
 
 
 def _of_stream(flow: BoundFlow) -> Iterator[Line]:

@@ -16,6 +16,7 @@ from beamish.contract.relation import Relation
 from beamish.contract.stored import DictStore
 from beamish.contract.updates import came_out
 from beamish.flow import BoundFlow, Flow
+from beamish.fusion.groups import APART, Fuse
 from beamish.pane import Pane, PaneList
 from beamish.script import (
     Event,
@@ -41,12 +42,14 @@ class Variation:
         packs: number of parts that a bundle is split into before it is packed.
         round_trip: whether every step starts from the stored bytes only.
         adapt: modifies an operator before it runs, such as its segment policy.
+        fuse: which stages run together.
     """
 
     shards: int = 1
     packs: int = 1
     round_trip: bool = False
     adapt: Callable[[Operator], Operator] = lambda operator: operator
+    fuse: Fuse = APART
 
 
 def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> Trace:
@@ -65,7 +68,7 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, ini
     rows = _rows_of(flow, events, initial)
     if not rows.any:
         return Trace((event, PaneList()) for event in events)
-    bound = flow.bind(rows.schemas, shards=how.shards)
+    bound = how.fuse.grouped(flow.bind(rows.schemas, shards=how.shards))
     tables = _run(_Node(bound, how, rows.initial), events, rows)
     return Trace(
         (event, panes_from_table(out, bound.operator.gives)) for event, out in zip(events, tables, strict=True)

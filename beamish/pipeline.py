@@ -12,13 +12,14 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.addresses import printable
 from beamish.checkpoint.of_script import ScriptStages
 from beamish.checkpoint.questions import CheckpointState, ScriptState
-from beamish.checkpoint.upgrade import check_next_run
+from beamish.checkpoint.upgrade import check_next_run, fused_stages
 from beamish.costs import YEAR, check_span, warn
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain, explained
 from beamish.flow import Flow, Input, Panes
 from beamish.forms import FromChangelog, FromPanes, InputForm
+from beamish.fusion.groups import fuse_of
 from beamish.kernels.expressions import Formula, read_condition, read_formula
 from beamish.kernels.identity import check_says_what_it_is
 from beamish.kinds.changes.options import ChangesOptions
@@ -1031,6 +1032,8 @@ class Pipeline:
         schema: Any = None,
         streaming: bool | None = None,
         checkpoint: str | Path | None = None,
+        fuse: bool = True,
+        shard_by: Sequence[str] | None = None,
         **inputs: DataFrame,
     ) -> DataFrame:
         """Apply it to streaming or batch DataFrames, all stages in one query; lazy, output mode append.
@@ -1045,7 +1048,12 @@ class Pipeline:
                 call ``bm.register(spark)`` before, outside of them.
             streaming: with ``schema``, whether ``df`` is a stream.
             checkpoint: the query's ``checkpointLocation``. If it has an earlier query that cannot continue with this pipeline,
-                raise here, before anything is written (``bm.check_upgrade``); None: the first batch fails.
+                raise here, before anything is written (``bm.check_upgrade``); None: the first batch fails. Which stages run
+                together is then as in its checkpoint.
+            fuse: whether stages run in one operator where their keys allow it, with one shuffle for all; ``explain(df)`` says which.
+                Fixed for the life of the checkpoint, as is ``shard_by``.
+            shard_by: key columns that decide the shard, in place of all keys, so that stages with fewer keys run together with those
+                before them: ``["user"]`` for a stage by user after one by user and page. The shards are fewer keys each, and less even.
             inputs: for a merge, in place of ``df``: a DataFrame for each source, by name, all streaming or all batch.
 
         Returns:
@@ -1061,6 +1069,7 @@ class Pipeline:
         from beamish.spark import apply
         from beamish.spark.rows.schemas import DeclaredInputs
 
+        how = fuse_of("apply", fuse, shard_by)
         told = DeclaredInputs.read(schema, shards, streaming)
         if told is not None and initial is not None:
             raise PipelineError(
@@ -1070,10 +1079,13 @@ class Pipeline:
             raise PipelineError(
                 "apply(checkpoint=..., schema=...): reading a checkpoint needs Spark calls; leave out one of the two"
             )
-        applied = apply(self.flow.completed, df, inputs, shards, initial=initial, told=told)
-        if checkpoint is not None:
-            check_next_run(applied.sparkSession, checkpoint, self, df, shards=shards, inputs=inputs)
-        return applied
+        flow = self.flow.completed
+        applied = apply(flow, df, inputs, shards, initial=initial, told=told, fuse=how)
+        if checkpoint is None:
+            return applied
+        check_next_run(applied.sparkSession, checkpoint, self, df, shards=shards, inputs=inputs)
+        stored = fused_stages(applied.sparkSession, checkpoint, self)
+        return applied if stored is None else apply(flow, df, inputs, shards, initial=initial, fuse=stored)
 
     __call__ = apply
 

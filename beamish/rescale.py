@@ -10,8 +10,8 @@ except for the order of rows between keys and their sequence numbers, which stil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 from beamish.contract.clocks import Clocks
 from beamish.contract.keys import shards_of_keys
 from beamish.contract.operator import Operator
-from beamish.contract.stored import DictStore, KeyedTable
+from beamish.contract.stored import DictStore, KeyedTable, Note
 from beamish.errors import StateError
 from beamish.kernels.buffers import Ints, cast_table
 from beamish.kernels.codes import factorize_rows
@@ -52,7 +52,16 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
             check_held((note.read(store) or {}).get("held"), note.holds)
 
 
-def split(operator: Operator, store: DictStore) -> list[DictStore]:
+class Carried(Protocol):
+    """An operator whose state is repartitioned, or a stage of a fused one."""
+
+    @property
+    def shards(self) -> int: ...
+    def tables(self) -> Iterable[KeyedTable]: ...
+    def notes(self) -> Sequence[Note]: ...
+
+
+def split(operator: Carried, store: DictStore) -> list[DictStore]:
     """Split a stored shard: one part for each shard of the operator.
 
     Args:
@@ -62,7 +71,8 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     Raises:
         StateError: it has entries that cannot be migrated or read.
     """
-    parts, known = [DictStore() for _ in range(operator.shards)], set(_OF_RUNNER)
+    parts = [DictStore() for _ in range(operator.shards)]
+    known = {entry for entry in store if entry.rpartition("/")[2] in _OF_RUNNER}
     for note in operator.notes():
         known |= note.entries
         if (about := note.read(store)) is not None:
@@ -115,7 +125,7 @@ def _of_owners(companions: pa.Table | None, rows: Ints, count: int) -> pa.Table 
     return companions.take(pa.array(mine)).set_column(at, "owner", pa.array(owner[mine])) if len(mine) else None
 
 
-def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
+def put_together(operator: Carried, parts: Sequence[DictStore]) -> DictStore:
     """The store of a new shard, from its part of each old one."""
     whole = DictStore()
     for note in operator.notes():

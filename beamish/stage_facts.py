@@ -13,6 +13,7 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
 from beamish.contract.stored import ABOUT, REPORTS, TAKES, DictStore, Store
 from beamish.flow import Description, InputDescription
+from beamish.fusion.operator import FUSED
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.stored.stored_windows import SegmentFacts
 from beamish.kinds.window.windowings import Plans, answer_of_each, dropped_of_windowings, key_schema, noted_windowings
@@ -22,7 +23,7 @@ from beamish.watermarks import NO_WATERMARK_US
 
 def note_names() -> tuple[str, ...]:
     """A shard's metadata entries; those of windows are stored under the name of each windowing too."""
-    return ("spark", ABOUT, REPORTS, TAKES, *kind_entries())
+    return ("spark", ABOUT, REPORTS, TAKES, FUSED, *kind_entries())
 
 
 @attrs.frozen

@@ -158,6 +158,22 @@ def of_stages(then: int, now: int) -> Change:
     )
 
 
+def of_groups(then: Collection[Collection[int]], now: Collection[Collection[int]]) -> list[Change]:
+    """Other stages that run together than ``apply`` would choose; empty: the same."""
+    if set(map(frozenset, then)) == set(map(frozenset, now)):
+        return []
+    means = (
+        "apply(..., checkpoint=...) keeps what the checkpoint has; without it the first batch is refused. To change it: "
+        "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
+    )
+    return [Change(0, "fused stages", _groups_in_words(then), _groups_in_words(now), refused=False, means=means)]
+
+
+def _groups_in_words(groups: Collection[Collection[int]]) -> str:
+    fused = [" with ".join(map(str, sorted(group))) for group in sorted(map(sorted, groups)) if len(group) > 1]
+    return "; ".join(fused) or "none"
+
+
 def _refused(what: str, both: tuple[Any, Any], why: str) -> Change:
     """An incompatible change of the query as a whole."""
     return Change(0, what, str(both[0]), str(both[1]), refused=True, means=why)

@@ -11,9 +11,10 @@ from urllib.parse import quote
 import attrs
 
 from beamish.addresses import printable, printable_text
-from beamish.checkpoint.comparison import Change, StoredStage, changes_of, of_stages
+from beamish.checkpoint.comparison import Change, StoredStage, changes_of, of_groups, of_stages
 from beamish.errors import OptionError, PipelineError, StateError
 from beamish.flow import Flow
+from beamish.fusion.groups import FUSE, Fuse, fuse_of
 from beamish.markup import html_table
 
 if TYPE_CHECKING:
@@ -123,12 +124,15 @@ def check_upgrade(
     from beamish.spark.checkpoint.stored_query import next_run, read_query
 
     stored = read_query(spark, folder)
-    stages = [StoredStage.of(notes) for _, notes in stored.stages]
+    stages = [StoredStage.of(stage.notes) for stage in stored.stages]
     if len(stages) != len(flow.flows) and df is None and not inputs:
         return Upgrade(folder, stored.batch, [of_stages(len(stages), len(flow.flows))])
-    run = next_run(spark, stored, flow, (df, inputs), shards)
-    shards_of_each = [each.operator.shards for each in run.bound(run.shards).flows]
+    run = next_run(spark, stored, flow, (df, inputs), shards=shards, fuse=stored.fuse)
+    now = run.bound(run.shards)
+    shards_of_each = [each.operator.shards for each in now.of.flows]
     changes = changes_of(stages, run.flow, shards=shards_of_each, clock=(stored.ticks, run.ticks))
+    if len(stages) == len(flow.flows):
+        changes += of_groups(now.groups, FUSE.grouped(now.of).groups)
     return Upgrade(folder, stored.batch, changes)
 
 
@@ -151,6 +155,19 @@ def check_next_run(
 
     if has_done_a_batch(spark, folder):
         check_upgrade(spark, folder, pipeline, df, shards=shards, **inputs).or_raise()
+
+
+def fused_stages(spark: SparkSession, checkpoint: str | Path, pipeline: Any) -> Fuse | None:
+    """Which stages of a checkpoint run together, for ``apply(..., checkpoint=...)``; None: its query has not committed a batch.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    _, folder = checked("apply", spark, checkpoint, pipeline)
+    from beamish.spark.checkpoint.inspected import has_done_a_batch
+    from beamish.spark.checkpoint.stored_query import read_query
+
+    return read_query(spark, folder).fuse if has_done_a_batch(spark, folder) else None
 
 
 def checked(call: str, spark: Any, checkpoint: Any, pipeline: Any) -> tuple[Flow, str]:
@@ -183,6 +200,8 @@ def migrate(
     *,
     shards: int | None = None,
     location: str | None = None,
+    fuse: bool = True,
+    shard_by: Sequence[str] | None = None,
     **inputs: DataFrame,
 ) -> str:
     """Migrate the checkpoint of a stopped query to a new one, for a pipeline that is incompatible with the old one.
@@ -205,6 +224,7 @@ def migrate(
         shards: the new number of shards; None: as for ``bm.check_upgrade``.
         location: the URI that the new folder will be moved to, such as ``"s3a://bucket/checkpoints/scores"``, if the session
             cannot write there; None: the folder stays where it is.
+        fuse, shard_by: which stages will run together, as for ``apply``.
         inputs: for a merge, in place of ``df``.
 
     Returns:
@@ -218,6 +238,7 @@ def migrate(
         ``print(bm.migrate(spark, "/checkpoints/scores", "/checkpoints/scores-2", pipeline, events, shards=32))``
     """
     flow, folder = checked("migrate", spark, checkpoint, pipeline)
+    how = fuse_of("migrate", fuse, shard_by)
     old, new = (_without_escapes(name, of) for name, of in (("checkpoint", folder), ("new_checkpoint", new_checkpoint)))
     if not hasattr(spark, "sparkContext") or not hasattr(spark, "_jsparkSession"):
         raise OptionError("migrate: needs a classic session; Spark Connect does not give access to files")
@@ -241,7 +262,7 @@ def migrate(
             f"migrate(new_checkpoint={printable(str(new_checkpoint))}): exists already; give a folder that does not exist"
         )
     with in_place(stored, made) as readable:
-        shards = _carried_over(spark, (readable, made), flow, (df, inputs), shards=shards, location=location)
+        shards = _carried_over(spark, (readable, made), flow, (df, inputs), shards=shards, location=location, fuse=how)
     names = ["df" if source.name is None else f"{source.name}=..." for source, *_ in flow.leaves]
     return f"continue with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {printable_text(location or new)}"
 
@@ -254,6 +275,7 @@ def _carried_over(
     *,
     shards: int | None,
     location: str | None,
+    fuse: Fuse,
 ) -> int:
     """Create the new checkpoint; returns its number of shards.
 
@@ -272,7 +294,7 @@ def _carried_over(
         )
     if len(stored.stages) != len(flow.flows):
         raise StateError(f"migrate: {of_stages(len(stored.stages), len(flow.flows)).in_words}")
-    run = next_run(spark, stored, flow, given, shards)
+    run = next_run(spark, stored, flow, given, shards=shards, fuse=fuse)
     carry_over(spark, stored, folders, run.bound(run.shards), ticks=run.ticks, location=location)
     return run.shards
 

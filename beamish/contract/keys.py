@@ -68,10 +68,12 @@ def keyed_windows(
 _INPUT = b"input"
 
 
-def to_shards(rows: pa.Table, keys: Sequence[pa.Array], number: int, shards: int) -> Iterator[tuple[int, bytes]]:
-    """Rows as one payload per non-empty shard, by their keys; the payload has the number of their input."""
+def to_shards(
+    rows: pa.Table, keys: Sequence[pa.Array], takes: Relation, number: int, shards: int
+) -> Iterator[tuple[int, bytes]]:
+    """Rows of an input as one payload per non-empty shard, by their keys; the payload has the number of the input."""
     by_key = factorize_rows(keys, rows.num_rows)
-    shard = shards_of_keys(keys, by_key, shards)[by_key.of]
+    shard = shards_of_keys(keys, by_key, shards, takes.shards_by)[by_key.of]
     rows = rows.replace_schema_metadata({_INPUT: str(number)})
     for one in np.unique(shard).tolist():
         yield one, to_bytes(rows.filter(pa.array(shard == one)))
@@ -98,14 +100,18 @@ def shard_of(key: pa.Table, shards: int) -> int:
     return int(shards_of_keys([column.combine_chunks() for column in key.columns], Groups.each(1), shards)[0])
 
 
-def shards_of_keys(keys: Sequence[pa.Array], by_key: Groups, shards: int) -> NDArray[np.int32]:
+def shards_of_keys(
+    keys: Sequence[pa.Array], by_key: Groups, shards: int, by: Sequence[int] | None = None
+) -> NDArray[np.int32]:
     """The shard of each key, by the upper bits of its hash; the lower bits number segments within a shard.
 
     Args:
         keys: the key columns of rows, normalised.
         by_key: of the rows, by equal keys.
         shards: number of shards.
+        by: the positions of the columns that decide it; None: all.
     """
     first = pa.array(by_key.first())
-    hashes = hash_rows([column.take(first) for column in keys], by_key.count)
+    hashed = keys if by is None else [keys[at] for at in by]
+    hashes = hash_rows([column.take(first) for column in hashed], by_key.count)
     return ((hashes >> np.uint64(40)) % np.uint64(shards)).astype(np.int32)

@@ -98,6 +98,15 @@ class Shard(Protocol):
     def counts(self) -> Counts:
         return Counts()
 
+    @property
+    def handed(self) -> Mapping[str, int]:
+        """How many rows each of fused stages but the last gave in the step, by its name."""
+        return {}
+
+    def counts_before(self, clock_us: int | None) -> Iterator[tuple[str, dict[str, int | None]]]:
+        """The metrics of the step of fused stages but the last, with their paths; ``clock_us``: of the step."""
+        yield from ()
+
     def begin(self, payloads: Sequence[bytes]) -> None:
         """Load initial rows before the first step, for inputs that a stage ``may_begin_with``."""
         raise TypeError(f"{type(self).__name__} has no initial rows")
@@ -179,7 +188,7 @@ class Operator(Protocol):
         takes = self.takes[number]
         own = rows.select(self.reads(number)).append_column(EVENT_TIME, times_of(takes, rows))
         keys = [normalise(rows[name].combine_chunks()) for name in takes.keys]
-        yield from to_shards(own, keys, number, self.shards)
+        yield from to_shards(own, keys, takes, number, self.shards)
 
     def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
         """Pack rows that arrive in pieces, like ``pack``; payloads may be delayed, to have fewer and larger ones."""

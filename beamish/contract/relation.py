@@ -59,6 +59,7 @@ class Relation:
         schema: its columns with their types; None before data is known.
         name: its name as one of several inputs; None otherwise.
         where: the condition of an input, unless its stage has one; None: all.
+        shards_by: the positions of the keys that decide a row's shard; None: all.
     """
 
     keys: tuple[Any, ...] = ()
@@ -75,6 +76,7 @@ class Relation:
     schema: pa.Schema | None = None
     name: str | None = None
     where: Formula | None = None
+    shards_by: tuple[int, ...] | None = None
 
     @property
     def is_signed(self) -> bool:

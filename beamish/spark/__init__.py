@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beamish.fusion.groups import FUSE, Fuse
 from beamish.packages import check_packages
 
 check_packages()  # before any module of this package imports it
@@ -29,6 +30,7 @@ def apply(
     *,
     initial: DataFrame | Mapping[str, DataFrame] | None = None,
     told: DeclaredInputs | None = None,
+    fuse: Fuse = FUSE,
 ) -> DataFrame:
     """The panes of a flow's last stage.
 
@@ -39,6 +41,7 @@ def apply(
         shards: number of shards of each stage, at least 1; None: ``spark.sql.shuffle.partitions``.
         initial: the initial rows of versioned tables, as for ``Flow.initial``.
         told: declared schemas, so that no Spark call is made; None: read from Spark.
+        fuse: which stages run together.
 
     Raises:
         PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the session is
@@ -65,9 +68,9 @@ def apply(
         check_streaming(named.spark)
 
     def panes(observed: str | None = None) -> DataFrame:
-        flow = bound
+        flow = fuse.grouped(bound)
         if observed is not None:
-            flow = named.bind(count)
+            flow = fuse.grouped(named.bind(count))
             for below in flow.flows:
                 below.operator.observe()
         out = panes_of_stream(flow, named.rows, initial=begins, observed=observed, told=told is not None)

@@ -28,11 +28,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from beamish.contract.relation import Relation
 from beamish.errors import OptionError, ScriptError, SparkSetupError
 from beamish.flow import Flow
+from beamish.fusion.groups import FUSE, Fuse
 from beamish.kernels.buffers import cast_table, from_bytes, to_bytes
 from beamish.kernels.column_names import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
 from beamish.pane import PaneList
 from beamish.script import Event, Trace, as_step, check_script, in_words, panes_from_table, script_rows, watermark_of
 from beamish.source import Source
+from beamish.spark.checkpoint.inspected import has_done_a_batch
+from beamish.spark.checkpoint.stored_query import read_query
 from beamish.spark.compile.inputs import check_streams
 from beamish.spark.compile.stream import needs_ticks, panes_of_stream
 from beamish.spark.operator.heartbeats import SupportsTriggerAvailableNow
@@ -105,6 +108,7 @@ def trace_on_spark(
     heartbeats: bool | None = None,
     checkpoint: str | Path | None = None,
     initial: Any = None,
+    fuse: Fuse | None = None,
 ) -> Trace:
     """Run a script as micro-batches; yields each event with its output.
 
@@ -119,6 +123,7 @@ def trace_on_spark(
         checkpoint: a folder for the run; an existing run continues after its last event (the script must then not begin with a
             watermark). None: a temporary one.
         initial: initial rows of versioned tables, as for ``Flow.initial``.
+        fuse: which stages run together; None: as in the checkpoint of an existing run, else all that may.
 
     Raises:
         ScriptError: a watermark that Spark cannot represent.
@@ -134,7 +139,10 @@ def trace_on_spark(
         return Trace((event, PaneList()) for event in events)
     confs = {"spark.sql.shuffle.partitions": str(partitions), "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
     with _configured(spark, confs), _folder(checkpoint) as folder:
-        bound = flow.bind(rows.schemas, shards=shard_count(spark, shards))
+        if fuse is None:
+            kept = str(folder / "checkpoint")
+            fuse = read_query(spark, kept).fuse if has_done_a_batch(spark, kept) else FUSE
+        bound = fuse.grouped(flow.bind(rows.schemas, shards=shard_count(spark, shards)))
         if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
         ticking = needs_ticks(bound) if heartbeats is None else heartbeats

@@ -110,6 +110,21 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
             bm.StateError,
             "file:/a/scores has offsets or commits, and no metadata: a bm.migrate that was interrupted left it (delete it",
         ),
+        (
+            "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart streaming query with stateful operators because the",
+            bm.StateError,
+            "has offsets and no state: a bm.migrate that was interrupted left it (delete it, and migrate again), or",
+        ),
+        (
+            "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name does not match with",
+            bm.StateError,
+            "other operators or sources than the query: stages or inputs were added or removed, or others run together; nothing",
+        ),
+        (
+            "assertion failed: There are [5] sources in the checkpoint offsets and now there are [3] sources requested by the query.",
+            bm.StateError,
+            "apply(df, checkpoint=...) keeps what runs together in the checkpoint, apply(df, fuse=False) runs each stage apart",
+        ),
         ("MismatchedInputException: No\n\tat StreamMetadata$.read", bm.StateError, "(MismatchedInputException): res"),
         ("ModuleNotFoundError: No module named 'beamish'", bm.SparkSetupError, "no module 'beamish': install or ship"),
         (

@@ -6,6 +6,7 @@ import pytest
 
 import beamish as bm
 from beamish.checkpoint.upgrade import _without_escapes
+from beamish.fusion.groups import APART, FUSE
 from beamish.script import script_rows
 from beamish.spark.checkpoint.hadoop_path import HadoopPath
 from beamish.spark.checkpoint.migration import _publish, _renumber, _ticks
@@ -18,7 +19,7 @@ A, B, CLOCK = '{"logOffset":3}', "-", '{"tick": 4, "clock_us": 1700000000000000}
 
 
 def bound(pipeline, script):
-    return Run(pipeline, script_rows(pipeline.flow, script.events).schemas).flow
+    return APART.grouped(Run(pipeline, script_rows(pipeline.flow, script.events).schemas).flow)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,12 @@ def test_migration_moves_the_clock_source(flow, sources, with_clock):
     had = [CLOCK if line == BEGINS else line for line in with_clock]
     assert _ticks(flow, had, before=True, now=False).of(had) == sources
     assert _ticks(flow, had, before=True, now=True).of(had) == had
+
+
+def test_migration_moves_the_clock_source_of_fused_stages():
+    apart, fused = bound(CHAIN, SCRIPT), FUSE.grouped(bound(CHAIN, SCRIPT).of)
+    assert _ticks(fused, [A, CLOCK, CLOCK], before=True, now=True).of([A, CLOCK, CLOCK]) == [A, CLOCK]
+    assert _ticks(apart, [A, CLOCK], before=True, now=True).of([A, CLOCK]) == [A, CLOCK, CLOCK]
 
 
 def test_migration_adds_no_clock_of_unknown_position():
@@ -60,7 +67,7 @@ class _EndError(Exception):
 
 
 def test_an_interrupted_migration_leaves_no_folder_that_a_query_would_begin_anew_in(spark, tmp_path, monkeypatch):
-    parts, found, at = ["offsets", "commits", "metadata", "sources", "state"], [], [0]
+    parts, found, at = ["offsets", "commits", "sources", "metadata", "state"], [], [0]
 
     def until_end(original):
         def operation(self, *args):

@@ -6,8 +6,9 @@ import pytest
 
 import beamish as bm
 from beamish.contract.stored import ABOUT, COLUMNS, DictStore
+from beamish.fusion.groups import APART
 from beamish.script import script_rows
-from beamish.spark.checkpoint.stored_query import StoredQuery, _bound_to_noted
+from beamish.spark.checkpoint.stored_query import StageState, StoredQuery, _bound_to_noted
 from beamish.spark.compile.stream import abouts_of
 from tests.checkpoints.cases import CASES
 
@@ -16,10 +17,10 @@ SHARDS = 2
 
 def stored(bound, *, without=()):
     """A checkpoint of the stages, as far as they are described."""
-    texts = [json.loads(about.text) for about in abouts_of(bound).values()]
+    texts = [json.loads(about.text) for about in abouts_of(APART.grouped(bound)).values()]
     notes = [{name: value for name, value in text.items() if name not in without} for text in texts]
-    stages = [(at, {0: DictStore({ABOUT: json.dumps(note).encode()})}) for at, note in enumerate(notes)]
-    return StoredQuery(0, stages, ticks=False, in_flight=False)
+    stages = [StageState(at, "", {0: DictStore({ABOUT: json.dumps(note).encode()})}) for at, note in enumerate(notes)]
+    return StoredQuery(0, stages, ticks=False, in_flight=False, shard_by={})
 
 
 @pytest.fixture(params=CASES)

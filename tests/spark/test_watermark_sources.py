@@ -6,6 +6,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.contract.stored import DictStore
+from beamish.fusion.groups import APART
 from beamish.spark.compile.stream import needs_reports
 from beamish.spark.operator.processor import FromQuery, FromReports
 
@@ -61,4 +62,4 @@ LATER = bm.Pipeline().accumulate(stages=Count())
 def test_tasks_report_where_the_querys_watermark_is_not_that_of_every_stage(pipeline, reports):
     schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("team", pa.string())])
     flow = pipeline.flow.bind({source.name: schema for source in pipeline.flow.sources}, shards=2)
-    assert needs_reports(flow) == reports
+    assert needs_reports(APART.grouped(flow)) == reports

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 from unittest import mock
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.contract.operator import Cadence, Operator
+from beamish.fusion.groups import APART, FUSE
+from beamish.fusion.operator import FusedOperator
 from beamish.kinds.suppress import shard as newest_shard
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.shard import NewestShard, SuppressShard
@@ -51,6 +54,8 @@ class CutSuppress(SuppressOperator):
 
 def cut(operator: Any, how: int) -> Any:
     """The operator with segments by one of the ``POLICIES``."""
+    if isinstance(operator, FusedOperator):
+        return operator.on_links(partial(cut, how=how))
     if isinstance(operator, SuppressOperator):
         inner = cut(operator.inner, how)
         return CutSuppress(inner, operator.suppress, operator.gives, policy=POLICIES[SegmentPolicy][how])
@@ -163,6 +168,7 @@ def layouts(draw: st.DrawFn, pipeline: bm.Pipeline, script: TestStream, *, reord
         packs=draw(st.integers(1, 3)),
         round_trip=draw(st.sampled_from([True, True, False])),
         adapt=draw(adapted),
+        fuse=draw(st.sampled_from([APART, FUSE])),
     )
     order = draw(st.integers(0, 99)) if reorders else None
     recent = st.tuples(st.integers(0, 2), st.sampled_from([1, 3, 9]))

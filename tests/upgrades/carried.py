@@ -15,6 +15,7 @@ from beamish.checkpoint.comparison import Change, StoredStage, changes_of
 from beamish.contract.operator import Operator
 from beamish.contract.stored import ABOUT, DictStore
 from beamish.flow import BoundFlow, descriptions
+from beamish.fusion.groups import APART
 from beamish.local import Variation, _Node
 from beamish.pane import Pane
 from beamish.rescale import check_carries_over, put_together, split
@@ -157,7 +158,9 @@ def differences_after(  # noqa: PLR0917 - the parts of a row, in its order
     missing = {source.name: next(iter(given.values())) for source in now.flow.sources if source.name not in given}
     flow, applied = (now.flow.completed.bind({**given, **missing}, shards=count) for count in (SHARDS, shards))
     own = [each.operator.shards for each in applied.flows]
-    return changes_of(stored, flow, shards=own, clock=(needs_ticks(run.flow), needs_ticks(flow)))
+    return changes_of(
+        stored, flow, shards=own, clock=(needs_ticks(APART.grouped(run.flow)), needs_ticks(APART.grouped(flow)))
+    )
 
 
 def noted(about: Mapping[str, Any], stores: Sequence[DictStore]) -> dict[int, DictStore]:

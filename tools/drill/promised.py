@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from beamish.fusion.groups import FUSE
 from beamish.instants import instant_us
 from beamish.local import Variation, _Leaf, _Node
 from beamish.script import Step, script_rows
@@ -51,7 +52,7 @@ def promised(query: Query) -> list[dict[str, Any]]:
             if given := _given(query, chunks, name):
                 script = script.add(given, input=name)
     rows = script_rows(flow, script.events)
-    bound = flow.bind(rows.schemas, shards=_SHARDS)
+    bound = FUSE.grouped(flow.bind(rows.schemas, shards=_SHARDS))
     if not needs_ticks(bound):
         batches = moving(batches)
     own = needs_reports(bound) and len(names) > 1

@@ -102,7 +102,7 @@ def pack_left(plan: AsOfPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
     if plan.options.with_dropped:
         own = [columns[f"left.{field.name}"] for field in plan.left_schema]
         columns["row"] = pa.StructArray.from_arrays(own, fields=list(plan.left_schema))
-    yield from to_shards(pa.table(columns), keys, LEFT, plan.shards)
+    yield from to_shards(pa.table(columns), keys, plan.left, LEFT, plan.shards)
 
 
 def left_rows(plan: AsOfPlan, rows: pa.Table, at: Ints) -> LeftRows:

@@ -53,7 +53,7 @@ def pack_changes(plan: ChangesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
     if plan.preaggregates:
         rows = _newest(plan, rows)
     keys = [rows[name].combine_chunks() for name in plan.key_schema.names]
-    yield from to_shards(rows, keys, 0, plan.shards)
+    yield from to_shards(rows, keys, plan.takes, 0, plan.shards)
 
 
 def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:

@@ -103,7 +103,7 @@ class DuplicatesOperator(Operator):
         columns = [cast(rows[field.name].combine_chunks(), field.type) for field in self.plan.schema]
         rows = pa.table([*columns, times_of(self.plan.takes, rows)], names=[*self.plan.schema.names, EVENT_TIME])
         keys = ids_of(rows, [self.plan.id_schema.names[place] for place in self.plan.key_of_ids])
-        yield from to_shards(rows, keys, number, self.shards)
+        yield from to_shards(rows, keys, self.plan.takes, number, self.shards)
 
     def open(self, store: Store) -> Shard:
         return DuplicatesShard(self, self.plan, store, self._remembered(store))

@@ -223,7 +223,7 @@ def pack_changes(plan: TablePlan, rows: pa.Table, number: int, shards: int) -> I
     changes = _changes(plan, rows.combine_chunks())
     if plan.preaggregates:
         changes = _counting(changes)
-    yield from to_shards(changes, key_columns(changes), number, shards)
+    yield from to_shards(changes, key_columns(changes), plan.takes, number, shards)
 
 
 def key_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:

@@ -18,6 +18,7 @@ from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.stored import ABOUT, DictStore
 from beamish.errors import ColumnError, StateError, of
 from beamish.flow import Flow
+from beamish.fusion.at_rest import stages_of
 from beamish.spark.operator.notes import NO_SHARD, every, noted_shards, opened, other_partition
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.groups import of_groups
@@ -25,6 +26,7 @@ from beamish.spark.rows.pack import partition_of, shard_ids
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.session import check_session
 from beamish.stage_facts import note_names
+from beamish.tables.entries import under
 
 
 def checkpoint_reader(spark: SparkSession) -> DataFrameReader:
@@ -162,18 +164,19 @@ def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | Non
     below, why = flow.flows[number - 1], None
     for operator in _by_likelihood(operators(spark, checkpoint), number):
         entries = entries_of(spark, checkpoint, batch, operator)
-        notes = stores_of(entries.where(F.col("name").rlike(notes_pattern())).collect(), is_note)
-        if _number(notes) not in (0, number):
-            continue
-        shards = max(map(noted_shards, notes.values()), default=1)
-        try:
-            at_rest = below.stage.at_rest(below.takes, list(notes.values()), asked.what, shards=shards)
-        except (ColumnError, StateError) as error:  # it belongs to another stage
-            why = why or error
-        else:
-            answer = at_rest.answer(asked)
-            found = answered(entries, notes, answer, shards)
-            return _flat(found, answer.schema) if asked.what is Keeps.WINDOWS else found
+        of_operator = stores_of(entries.where(F.col("name").rlike(notes_pattern())).collect(), is_note)
+        for name, notes in stages_of(of_operator).items():
+            if _number(notes) not in (0, number):
+                continue
+            shards = max(map(noted_shards, notes.values()), default=1)
+            try:
+                at_rest = below.stage.at_rest(below.takes, list(notes.values()), asked.what, shards=shards)
+            except (ColumnError, StateError) as error:  # it belongs to another stage
+                why = why or error
+            else:
+                answer = at_rest.answer(asked)
+                found = answered(entries, notes, answer, shards, name)
+                return _flat(found, answer.schema) if asked.what is Keeps.WINDOWS else found
     raise StateError(
         f"state: checkpoint {printable(checkpoint)}: {why}"
         if why is not None
@@ -192,31 +195,34 @@ def _number(notes: Notes) -> int:
     return 0 if stored is None else int(json.loads(stored).get("stage", 0))
 
 
-def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int) -> DataFrame:
+def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int, name: str = "") -> DataFrame:
     """The rows of an answer; lazy.
 
     Args:
         entries: those of the shards' stores.
-        notes: of each shard.
+        notes: of each shard, those of the stage.
         answer: reads them.
         shards: number of shards.
+        name: of the stage's entries, if it is fused with others.
     """
     needs = [answer.needs(store) for store in notes.values()]
-    names = frozenset(name for each in needs for name in each or ())
-    below, reads_all = tuple(name for name in names if name.endswith("/")), None in needs
+    prefix = f"{name}/" if name else ""
+    names = frozenset(prefix + one for each in needs for one in each or ())
+    below, reads_all = tuple(one for one in names if one.endswith("/")), None in needs
     if not reads_all and len(names) <= MOST_NAMES:
-        name = F.col("name")
-        wanted = reduce(or_, map(name.startswith, below), name.isin(list(names)) | name.rlike(notes_pattern()))
+        column = F.col("name")
+        wanted = reduce(or_, map(column.startswith, below), column.isin(list(names)) | column.rlike(notes_pattern()))
         entries = entries.where(wanted)
-    if answer.shard is not None:
+    if answer.shard is not None and not name:  # fused stages are sharded by the keys of others
         entries = entries.where(F.col("shard") == shard_ids(shards)[answer.shard])
     note = re.compile(notes_pattern())
 
-    def is_needed(name: str) -> bool:
-        return reads_all or name in names or name.startswith(below) or note.search(name) is not None
+    def is_needed(entry: str) -> bool:
+        own = reads_all and entry.startswith(prefix)
+        return own or entry in names or entry.startswith(below) or note.search(entry) is not None
 
     def rows(of_shard: pa.Table) -> pa.Table:
-        return answer.read(store_of(of_shard, is_needed))
+        return answer.read(under(name or None, store_of(of_shard, is_needed)))
 
     return of_groups(entries, "shard", rows, spark_schema(answer.schema))
 

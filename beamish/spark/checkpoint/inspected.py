@@ -21,6 +21,7 @@ from beamish.contract.at_rest import Asked, AtRest, Keeps
 from beamish.contract.stored import DictStore
 from beamish.errors import BeamishError, OptionError, StateError
 from beamish.flow import Flow
+from beamish.fusion.at_rest import stages_of
 from beamish.spark.checkpoint.entries import (
     answered,
     checkpoint_reader,
@@ -48,6 +49,7 @@ class StoredStage:
         notes: the metadata entries of each shard.
         facts: its facts.
         sizes: bytes of each entry: shard, its name, bytes.
+        name: of its entries, if it is fused with others.
     """
 
     operator: int
@@ -55,6 +57,7 @@ class StoredStage:
     notes: Mapping[int, DictStore]
     facts: StageFacts
     sizes: Sequence[tuple[int, str, int]]
+    name: str
 
     @property
     def size(self) -> int:
@@ -68,7 +71,7 @@ class StoredStage:
 
     def windows(self, asked: Asked) -> DataFrame:
         """Its selected windows (``kinds/window/stored/at_rest.py``); lazy."""
-        return answered(self.entries, self.notes, self.facts.asked(asked), self.facts.shards)
+        return answered(self.entries, self.notes, self.facts.asked(asked), self.facts.shards, self.name)
 
     def next_segment(self) -> DataFrame | None:
         """The windows of the segment that is due first, or None."""
@@ -78,7 +81,7 @@ class StoredStage:
         first = min(with_windows, key=lambda one: (one.due_us, one.clock_due_us, one.entry, one.shard))
         entries = self.entries.where(F.col("shard") == first.shard)
         answer = self.facts.asked(Asked(Keeps.WINDOWS), segment=first.entry)
-        return answered(entries, {first.shard: self.notes[first.shard]}, answer, self.facts.shards)
+        return answered(entries, {first.shard: self.notes[first.shard]}, answer, self.facts.shards, self.name)
 
 
 @attrs.frozen(eq=False)
@@ -185,20 +188,27 @@ def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow |
     Raises:
         StateError: no state, or it cannot be read.
     """
-    stages = [_stage(spark, checkpoint, batch, operator, flow) for operator in operators(spark, checkpoint)]
+    each = operators(spark, checkpoint)
+    stages = [stage for operator in each for stage in _stages(spark, checkpoint, batch, operator, flow)]
     if not stages:
         raise _no_checkpoint(checkpoint, "it was not written by a beamish pipeline")
     return sorted(stages, key=lambda stage: (stage.facts.about.number, -stage.operator))
 
 
-def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, flow: Flow | None) -> StoredStage:
+def _stages(
+    spark: SparkSession, checkpoint: str, batch: Batch, operator: int, flow: Flow | None
+) -> Iterator[StoredStage]:
+    """The stages of an operator."""
     entries = entries_of(spark, checkpoint, batch.number, operator)
     value = F.when(F.col("name").rlike(notes_pattern()), F.col("value")).alias("value")
     rows = entries.select("shard", "name", F.length("value").alias("size"), value).collect()
-    notes = stores_of(rows, is_note)
-    known = None if flow is None else next(_known(flow, list(notes.values())), None)
-    sizes = [(row.shard, row["name"], row["size"]) for row in rows]
-    return StoredStage(operator, entries, notes, stage_facts(notes, known=known, query_us=batch.watermark_us), sizes)
+    for name, notes in stages_of(stores_of(rows, is_note)).items():
+        known = None if flow is None else next(_known(flow, list(notes.values())), None)
+        prefix = f"{name}/" if name else ""
+        own = (row for row in rows if row["name"].startswith(prefix))
+        sizes = [(row.shard, row["name"].removeprefix(prefix), row["size"]) for row in own]
+        facts = stage_facts(notes, known=known, query_us=batch.watermark_us)
+        yield StoredStage(operator, entries, notes, facts, sizes, name)
 
 
 def _known(flow: Flow, notes: Sequence[DictStore]) -> Iterator[AtRest]:

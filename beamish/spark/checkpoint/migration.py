@@ -23,10 +23,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.contract.operator import Operator
 from beamish.contract.stored import DictStore
 from beamish.errors import StateError
-from beamish.flow import BoundFlow
+from beamish.fusion.at_rest import fused_store, stages_of
+from beamish.fusion.groups import GroupedFlow
+from beamish.fusion.operator import Link
 from beamish.kernels.column_names import WATERMARK
 from beamish.rescale import check_carries_over, put_together, split
 from beamish.spark.checkpoint.entries import entries_of, has_other_operators, state_errors, store_of
@@ -82,7 +83,7 @@ def _notes(checkpoint: HadoopPath) -> list[HadoopPath]:
 
 
 _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
-_PARTS = pa.schema([("to", pa.int32()), ("of", pa.int32()), *list(_ENTRIES)[1:]])
+_PARTS = pa.schema([("to", pa.int32()), ("of", pa.int32()), ("stage", pa.int32()), *list(_ENTRIES)[1:]])
 _CARRIED = "carried"
 """The folder of the entries, within the new checkpoint during the migration."""
 _NO_MORE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -93,7 +94,7 @@ def migrate(
     spark: SparkSession,
     stored: StoredQuery,
     folders: tuple[HadoopPath, HadoopPath],
-    flow: BoundFlow,
+    flow: GroupedFlow,
     *,
     ticks: bool,
     location: str | None = None,
@@ -104,15 +105,16 @@ def migrate(
         spark: the session, classic.
         stored: its query.
         folders: the old checkpoint's, and the new one, which must not exist.
-        flow: the pipeline, bound with its new number of shards.
+        flow: the pipeline, bound with its new number of shards, its stages in the groups that continue.
         ticks: whether it needs heartbeats.
         location: the URI that the new one will be moved to; None: it stays.
 
     Raises:
         StateError: it cannot be migrated.
     """
-    for (_, notes), below in zip(stored.stages, flow.flows, strict=True):
-        check_carries_over(below.operator, notes)
+    links = {link.number: link for group in flow.each for link in group.links}
+    for number, stage in enumerate(stored.stages, 1):
+        check_carries_over(links[number].operator, stage.notes)
     old, new = folders
     sources = _Log.read(old / f"offsets/{stored.batch}").sources
     of_clock = _ticks(flow, sources, before=stored.ticks, now=ticks)
@@ -123,7 +125,7 @@ def migrate(
     making = unfinished(new)
     making.delete()
     try:
-        _copy(old, making, stored.batch, len(stored.stages))
+        _copy(old, making, stored, flow)
         carried = making / _CARRIED
         _carried(spark, str(old), stored, flow).write.parquet(str(carried))
         _run(spark, making, carried, flow)
@@ -143,7 +145,7 @@ def unfinished(new: HadoopPath) -> HadoopPath:
 
 def _publish(making: HadoopPath, new: HadoopPath) -> None:
     """Rename the new checkpoint part by part: it begins with its offsets, and the state comes last, so Spark refuses to start from some."""
-    first, *others = ("offsets", "commits", "metadata", "sources", "state")
+    first, *others = ("offsets", "commits", "sources", "metadata", "state")
     begun = making / "begun"
     begun.make_folder()
     (making / first).rename(begun / first)
@@ -157,58 +159,81 @@ def _publish(making: HadoopPath, new: HadoopPath) -> None:
 # The state
 
 
-def _carried(spark: SparkSession, checkpoint: str, stored: StoredQuery, flow: BoundFlow) -> DataFrame:
-    """The new entries of all stages: ``stage``, and as in ``_ENTRIES``; an entry without a name: empty the shard."""
-    stages = []
-    for number, ((operator_id, notes), below) in enumerate(zip(stored.stages, flow.flows, strict=True)):
-        entries = entries_of(spark, checkpoint, stored.batch, operator_id).where(F.col("value").isNotNull())
-        own = RunnersEntries.of(notes.values()).entries()
-        new = _laid_anew(entries, below.operator, own)
-        old = entries.select("shard").distinct().select("shard", F.lit(None).cast("string").alias("name"), _no_value())
-        stages.append(new.unionByName(old).withColumn("stage", F.lit(number)))
-    return union(stages)
+def _carried(spark: SparkSession, checkpoint: str, stored: StoredQuery, flow: GroupedFlow) -> DataFrame:
+    """The new entries of all groups: ``group``, and as in ``_ENTRIES``; an entry without a name: empty the shard."""
+    groups = []
+    for number, group in enumerate(flow.each):
+        links, ids = group.links, shard_ids(group.operator.shards)
+        stages = {link.number: stored.stages[link.number - 1] for link in links}
+        entries = {
+            operator: entries_of(spark, checkpoint, stored.batch, operator).where(F.col("value").isNotNull())
+            for operator in {stage.operator for stage in stages.values()}
+        }
+        parts = union(
+            _parts(entries[stages[link.number].operator], link, stages[link.number].name, ids) for link in links
+        )
+        notes = [stages[link.number].notes for link in links]
+        new = _whole(parts, links, notes)
+        was = entries[_template(stored, group)].select("shard").distinct()
+        called = spark.createDataFrame([(shard,) for shard in ids], was.schema)  # so that each partition is
+        old = (
+            was.union(called)
+            .distinct()
+            .select("shard", F.lit(None).cast("string").alias("name"), F.lit(None).cast("binary").alias("value"))
+        )
+        groups.append(new.unionByName(old).withColumn("group", F.lit(number)))
+    return union(groups)
 
 
-def _no_value() -> Any:
-    return F.lit(None).cast("binary").alias("value")
+def _template(stored: StoredQuery, group: GroupedFlow) -> int:
+    """The operator of a checkpoint whose folder a group gets."""
+    return stored.stages[group.links[-1].number - 1].operator
 
 
-def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, bytes]) -> DataFrame:
-    ids = shard_ids(operator.shards)
+def _parts(entries: DataFrame, link: Link, name: str, ids: Sequence[int]) -> DataFrame:
+    """The entries of a stage, one part per old and new shard; ``name``: of its entries in the checkpoint, if it was fused."""
 
     def parts(of_shard: pa.Table) -> pa.Table:
-        shard, store = of_shard["shard"][0].as_py(), store_of(of_shard)
+        shard = of_shard["shard"][0].as_py()
+        own = stages_of({shard: store_of(of_shard)})
         rows = [
-            {"to": ids[to], "of": shard, "name": name, "value": value}
-            for to, part in enumerate(split(operator, store))
-            for name, value in part.items()
+            {"to": ids[to], "of": shard, "stage": link.number, "name": entry, "value": value}
+            for to, part in enumerate(split(link, own[name][shard]) if name in own else [])
+            for entry, value in part.items()
         ]
         return pa.Table.from_pylist(rows, _PARTS)
 
+    return of_groups(entries, "shard", parts, spark_schema(_PARTS))
+
+
+def _whole(parts: DataFrame, links: Sequence[Link], notes: Sequence[Mapping[int, DictStore]]) -> DataFrame:
+    """The entries of each new shard of a group."""
+    runners = [RunnersEntries.of(of_stage.values()) for of_stage in notes]
+
     def whole(of_parts: pa.Table) -> pa.Table:
         shard = of_parts["to"][0].as_py()
-        stores: dict[int, DictStore] = {}
+        stores: dict[int, dict[int, DictStore]] = {}
         for row in of_parts.to_pylist():
-            stores.setdefault(row["of"], DictStore())[row["name"]] = row["value"]
-        found = {**put_together(operator, [stores[of] for of in sorted(stores)]), **runners}
+            stores.setdefault(row["stage"], {}).setdefault(row["of"], DictStore())[row["name"]] = row["value"]
+        each = [put_together(link, [of for _, of in sorted(stores.get(link.number, {}).items())]) for link in links]
+        found = {**fused_store(links, each), **RunnersEntries.entries_of(runners, links)}
         rows = [{"shard": shard, "name": name, "value": value} for name, value in found.items()]
         return pa.Table.from_pylist(rows, _ENTRIES)
 
-    split_up = of_groups(entries, "shard", parts, spark_schema(_PARTS))
-    return of_groups(split_up, "to", whole, spark_schema(_ENTRIES))
+    return of_groups(parts, "to", whole, spark_schema(_ENTRIES))
 
 
 # The batch that takes it
 
 
-def _run(spark: SparkSession, folder: HadoopPath, carried: HadoopPath, flow: BoundFlow) -> None:
+def _run(spark: SparkSession, folder: HadoopPath, carried: HadoopPath, flow: GroupedFlow) -> None:
     """Run one extra batch that loads the state."""
     schema = spark.read.parquet(str(carried)).schema
     rows = spark.readStream.schema(schema).parquet(str(carried))
     # Spark requires a watermark; that of this batch stays undefined.
     rows = rows.withColumn(WATERMARK, F.timestamp_micros(F.lit(0))).withWatermark(WATERMARK, "0 seconds")
     sources = len(flow.sources)
-    taken = _taken(flow, {id(one): number for number, one in enumerate(flow.flows)}, rows, sources=sources)
+    taken = _taken(flow, {id(one): number for number, one in enumerate(flow.each)}, rows, sources=sources)
     before = str(spark.conf.get(_NO_MORE_BATCHES))
     spark.conf.set(_NO_MORE_BATCHES, "false")
     try:
@@ -223,15 +248,15 @@ def _run(spark: SparkSession, folder: HadoopPath, carried: HadoopPath, flow: Bou
         spark.conf.set(_NO_MORE_BATCHES, before)
 
 
-def _taken(flow: BoundFlow, number: Mapping[int, int], rows: DataFrame, *, sources: int) -> DataFrame:
-    """The stages in their positions in the query, so that Spark gives each its own state."""
+def _taken(flow: GroupedFlow, number: Mapping[int, int], rows: DataFrame, *, sources: int) -> DataFrame:
+    """The groups in their positions in the query, so that Spark gives each its own state."""
     own = has_own_watermark(flow, reports=needs_reports(flow), sources=sources)
     frames = [
         _taken(below, number, rows, sources=sources).mapInArrow(_nothing, spark_schema(_ENTRIES))
         for below in flow.inputs
-        if isinstance(below, BoundFlow)
+        if isinstance(below, GroupedFlow)
     ]
-    frames.append(rows.where(F.col("stage") == number[id(flow)]).select(*_ENTRIES.names, WATERMARK).drop(WATERMARK))
+    frames.append(rows.where(F.col("group") == number[id(flow)]).select(*_ENTRIES.names, WATERMARK).drop(WATERMARK))
     return (
         union(frames)
         .groupBy("shard")
@@ -280,68 +305,99 @@ class _Log:
         path.write_text("\n".join(self.lines))
 
 
-def _copy(old: HadoopPath, new: HadoopPath, batch: int, stages: int) -> None:
-    """The offsets of the extra batch: no watermark, so that nothing is due, and a source for each stage."""
-    for name in ("state", "metadata"):
-        (old / name).copy(new / name)
+def _copy(old: HadoopPath, new: HadoopPath, stored: StoredQuery, flow: GroupedFlow) -> None:
+    """The offsets of the extra batch: no watermark, so that nothing is due, and a source for each group."""
+    batch = stored.batch
+    (old / "metadata").copy(new / "metadata")
+    for operator, group in enumerate(in_preorder(flow)):
+        _copy_operator(old / f"state/{_template(stored, group)}", new / f"state/{operator}")
     for number in (batch - 1, batch):
         offsets, commits = (old / f"{name}/{number}" for name in ("offsets", "commits"))
         if offsets.exists():
             log = _Log.read(offsets)
-            log.saying(batchWatermarkMs=0).with_sources(["-"] * stages).write(new / f"offsets/{number}")
+            log.saying(batchWatermarkMs=0).with_sources(["-"] * len(flow.each)).write(new / f"offsets/{number}")
         if commits.exists():
             _Log.read(commits).saying(nextBatchWatermarkMs=0).write(new / f"commits/{number}")
     relocate(new, str(new))
 
 
+def in_preorder(flow: GroupedFlow) -> Iterator[GroupedFlow]:
+    """The groups in the order in which Spark numbers their operators."""
+    yield flow
+    for below in flow.inputs:
+        if isinstance(below, GroupedFlow):
+            yield from in_preorder(below)
+
+
+def _copy_operator(old: HadoopPath, new: HadoopPath) -> None:
+    """The folder of an operator, under another number."""
+    old.copy(new)
+    for path in new.glob("_metadata/*/*"):
+        if not path.name.startswith(".") and not path.name.endswith(".crc"):
+            text = re.sub(r"/state/\d+/_stateSchema/", f"/state/{new.name}/_stateSchema/", path.read_text())
+            path.write_text(re.sub(r'("operatorId":)\d+', rf"\g<1>{new.name}", text))
+
+
 @attrs.frozen
 class _Ticks:
-    """Whether heartbeats are added or removed, and their positions among the sources.
+    """The positions of heartbeats among the sources.
 
     Attributes:
-        before, now: whether the old and the new query have them.
-        place: their first position, from 0.
-        lines: for each line of offsets, whether it is theirs.
+        before, now: for each line of offsets of the old and the new query, whether it is theirs.
     """
 
-    before: bool
-    now: bool
-    place: int = 0
-    lines: Sequence[bool] = ()
+    before: Sequence[bool]
+    now: Sequence[bool]
 
     def of(self, sources: Sequence[str]) -> list[str]:
-        """The sources' offsets, with or without those of the heartbeats."""
-        if self.before == self.now:
-            return list(sources)
-        others = [line for line in sources if not is_heartbeat(line)]
-        if self.before:
-            return others
-        begins, each = json.dumps(HeartbeatReader().initialOffset()), iter(others)
-        return [begins if is_theirs else next(each) for is_theirs in self.lines]
+        """The sources' offsets, with the heartbeats in their new positions."""
+        begins = json.dumps(HeartbeatReader().initialOffset())
+        tick = next((line for line in sources if is_heartbeat(line)), begins)
+        others = (line for line in sources if not is_heartbeat(line))
+        return [tick if is_theirs else next(others) for is_theirs in self.now]
+
+    @property
+    def numbers(self) -> dict[int, int]:
+        """The new number of each source that stays."""
+        (of_before, tick), (of_now, tick_now) = map(_numbers, (self.before, self.now))
+        found = dict(zip(of_before, of_now, strict=True))
+        return found if tick is None or tick_now is None else {**found, tick: tick_now}
 
 
-def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:
+def _numbers(lines: Sequence[bool]) -> tuple[list[int], int | None]:
+    """The numbers of the sources other than heartbeats, and theirs: the heartbeats of all groups are one source."""
+    others: list[int] = []
+    tick = None
+    for is_theirs in lines:
+        number = len(others) + (tick is not None)
+        if not is_theirs:
+            others.append(number)
+        elif tick is None:
+            tick = number
+    return others, tick
+
+
+def _ticks(flow: GroupedFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:
     """The positions of heartbeats; ``sources``: the offsets of the last batch.
 
     Raises:
-        StateError: they are added or removed at an unknown position.
+        StateError: they are added, removed or moved at an unknown position.
     """
-    if before == now:
-        return _Ticks(before, now)
-    if before:
-        return _Ticks(before, now, next(place for place, line in enumerate(sources) if is_heartbeat(line)))
-    lines = _lines(flow)
-    if len(sources) != lines.count(False):
-        raise StateError(
-            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so the position of the "
-            "heartbeat source is unknown; change nothing that needs the clock"
-        )
-    return _Ticks(before, now, lines.index(True), lines)
+    had = list(map(is_heartbeat, sources))
+    has = _lines(flow) if now else [False] * had.count(False)
+    if has.count(False) == had.count(False):
+        return _Ticks(had, has)
+    if before and has.count(True) == had.count(True):
+        return _Ticks(had, had)
+    raise StateError(
+        f"migrate: the query has {had.count(False)} sources, the pipeline {len(flow.sources)} inputs, so the position of the "
+        "heartbeat source is unknown; change nothing that needs the clock, nor what stages run together"
+    )
 
 
-def _lines(flow: BoundFlow) -> list[bool]:
-    """For each line of offsets of a flow with heartbeats, whether it is theirs: Spark has one per stage, after its inputs."""
-    return [line for one in flow.inputs for line in (_lines(one) if isinstance(one, BoundFlow) else [False])] + [True]
+def _lines(flow: GroupedFlow) -> list[bool]:
+    """For each line of offsets of a flow with heartbeats, whether it is theirs: Spark has one per group, after its inputs."""
+    return [line for one in flow.inputs for line in (_lines(one) if isinstance(one, GroupedFlow) else [False])] + [True]
 
 
 def _finish(old: HadoopPath, new: HadoopPath, batch: int, ticks: _Ticks) -> None:
@@ -372,11 +428,12 @@ def _finish(old: HadoopPath, new: HadoopPath, batch: int, ticks: _Ticks) -> None
 
 
 def _renumber(sources: HadoopPath, ticks: _Ticks) -> None:
-    """Renumber sources after added or removed heartbeats."""
-    step = int(ticks.now) - int(ticks.before)
-    numbers = sorted((int(path.name) for path in sources.glob("*") if path.name.isdigit()), reverse=step > 0)
-    for number in numbers if step else ():
-        if number == ticks.place and ticks.before:
-            (sources / str(number)).delete()
-        elif number >= ticks.place:
-            (sources / str(number)).rename(sources / str(number + step))
+    """Renumber sources after heartbeats were added, removed or moved."""
+    for path in sources.glob("*"):
+        if path.name.isdigit():
+            path.rename(sources / f"{path.name}.before")
+    for number, now in ticks.numbers.items():
+        if (sources / f"{number}.before").exists():
+            (sources / f"{number}.before").rename(sources / str(now))
+    for path in sources.glob("*.before"):
+        path.delete()

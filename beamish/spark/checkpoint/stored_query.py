@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 from beamish.contract.stored import ABOUT, TAKES, DictStore, described_columns, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import BoundFlow, Flow
+from beamish.fusion.at_rest import places_in, stages_of
+from beamish.fusion.groups import Fuse, GroupedFlow
 from beamish.spark.checkpoint.entries import (
     check_partitions,
     entries_of,
@@ -56,20 +58,45 @@ def _is_no_segment(name: str) -> bool:
 
 
 @attrs.frozen(eq=False)
+class StageState:
+    """The state of a stage.
+
+    Attributes:
+        operator: the id of its stateful operator.
+        name: of its entries, if it is fused with others.
+        notes: the metadata of each shard.
+    """
+
+    operator: int
+    name: str
+    notes: Mapping[int, DictStore]
+
+
+@attrs.frozen(eq=False)
 class StoredQuery:
     """A query, as of its last committed batch.
 
     Attributes:
         batch: that batch's number.
-        stages: per stage the id of its stateful operator, and the metadata of each shard; in the order of ``Flow.flows``.
+        stages: in the order of ``Flow.flows``.
         ticks: whether it has heartbeats.
         in_flight: whether another batch was started and not committed.
+        shard_by: of fused stages, by their numbers, the positions of the keys that decide the shard; None: all.
     """
 
     batch: int
-    stages: Sequence[tuple[int, Mapping[int, DictStore]]]
+    stages: Sequence[StageState]
     ticks: bool
     in_flight: bool
+    shard_by: Mapping[int, tuple[int, ...] | None]
+
+    @property
+    def fuse(self) -> Fuse:
+        """Which stages run together."""
+        groups: dict[int, set[int]] = {}
+        for number, stage in enumerate(self.stages, 1):
+            groups.setdefault(stage.operator, set()).add(number)
+        return Fuse(groups=tuple(map(frozenset, groups.values())), places=self.shard_by)
 
 
 @state_errors()
@@ -77,14 +104,16 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
     """The query of a checkpoint (StateError: not the checkpoint of a query that has committed a batch, or cannot be read)."""
     batches = read_batches(spark, checkpoint)
     batch = max(one.number for one in batches if one.committed)
-    stages, partitions = [], partitions_of(spark, checkpoint)
+    stages, shard_by, partitions = [], dict[int, tuple[int, ...] | None](), partitions_of(spark, checkpoint)
     for operator in operators(spark, checkpoint):
         rows = entries_of(spark, checkpoint, batch, operator).where(~F.col("name").rlike(_BULK)).collect()
         check_partitions(rows, operator, partitions)
-        stages.append((operator, stores_of(rows, _is_no_segment)))
+        stores = stores_of(rows, _is_no_segment)
+        stages += [StageState(operator, name, notes) for name, notes in stages_of(stores).items()]
+        shard_by |= places_in(stores)
     stages.sort(key=_place)
     in_flight = any(one.number > batch for one in batches)
-    return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight)
+    return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight, shard_by)
 
 
 def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
@@ -101,11 +130,11 @@ def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
     return json.loads(metadata)["id"], batch, digest_of(entry)
 
 
-def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
+def _place(stage: StageState) -> tuple[int, int]:
     """The stage's number, from its description; for an old checkpoint from its operator, since Spark numbers them from the last stage on."""
-    operator, notes = stage
-    said: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get(ABOUT))), {})
-    return said.get("stage", 0), -operator
+    stores = stage.notes.values()
+    said: dict[str, Any] = next((json.loads(stored) for store in stores if (stored := store.get(ABOUT))), {})
+    return said.get("stage", 0), -stage.operator
 
 
 def _has_heartbeats(spark: SparkSession, checkpoint: str, batch: int) -> bool:
@@ -131,13 +160,13 @@ class NextRun:
         flow: bound to its new input, with the number of shards of the checkpoint.
         shards: the new number of shards.
         ticks: whether it needs heartbeats.
-        bound: binds it with another number of shards.
+        bound: binds it with another number of shards, its stages in groups.
     """
 
     flow: BoundFlow
     shards: int
     ticks: bool
-    bound: Callable[[int], BoundFlow]
+    bound: Callable[[int], GroupedFlow]
 
 
 def next_run(
@@ -145,7 +174,9 @@ def next_run(
     stored: StoredQuery,
     flow: Flow,
     given: tuple[DataFrame | None, Mapping[str, DataFrame]],
+    *,
     shards: int | None,
+    fuse: Fuse,
 ) -> NextRun:
     """Bind a pipeline like ``apply``.
 
@@ -155,6 +186,7 @@ def next_run(
         flow: the pipeline's.
         given: ``df`` and ``inputs``, as for ``apply``; empty: use the stored schemas.
         shards: as for ``apply``.
+        fuse: which stages run together.
 
     Raises:
         PipelineError, ColumnError, OptionError: as for ``apply``, or the columns are unknown.
@@ -170,12 +202,12 @@ def next_run(
         count = had if shards is None and had is not None else shard_count(spark, shards)
         bind = partial(_bound_to_noted, stored, flow)
     bound = bind(had or count)
-    return NextRun(bound, count, needs_ticks(bound), bind)
+    return NextRun(bound, count, needs_ticks(fuse.grouped(bound)), lambda shards: fuse.grouped(bind(shards)))
 
 
 def _shards_of(stored: StoredQuery) -> int | None:
     """The number of shards: an unkeyed stage has one."""
-    notes = (json.loads(note) for _, of in stored.stages for store in of.values() if (note := store.get(NOTE)))
+    notes = (json.loads(note) for of in stored.stages for store in of.notes.values() if (note := store.get(NOTE)))
     return max((int(note["shards"]) for note in notes), default=None)
 
 
@@ -186,7 +218,7 @@ def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
     flows = flow.flows
     for source, below, number in flow.leaves:
         place = next(place for place, one in enumerate(flows) if one is below)
-        noted = _noted(stored.stages[place][1]) if place < len(stored.stages) else None
+        noted = _noted(stored.stages[place].notes) if place < len(stored.stages) else None
         if noted is None or number >= len(noted) or not all(isinstance(key, str) for key in source.keys):
             raise _give_columns(source.name, "the checkpoint does not have its columns")
         schemas[source.name] = noted[number]

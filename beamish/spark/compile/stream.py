@@ -1,6 +1,6 @@
 """A flow as a streaming query.
 
-Each stage, from the leaves to the root, is
+Each stage, or group of fused stages (fusion/groups.py), from the leaves to the root, is
 
     rows of a source -> withWatermark -> packed into one or a few payloads per (task, shard)    (rows/pack.py: source_packer)
     panes of a stage, as bytes -> packed                                                   (pane_packer)
@@ -24,11 +24,12 @@ from pyspark.sql import functions as F
 
 from beamish.contract.operator import Cadence, Operator
 from beamish.contract.stored import COLUMNS, schema_texts
-from beamish.flow import BoundFlow, descriptions
+from beamish.flow import descriptions
+from beamish.fusion.groups import GroupedFlow
 from beamish.kernels.column_names import WATERMARK
 from beamish.source import Source
 from beamish.spark.operator.heartbeats import heartbeats, register
-from beamish.spark.operator.notes import About
+from beamish.spark.operator.notes import About, FusedAbout
 from beamish.spark.operator.panes import are_plain, panes_from_bytes, panes_of_rows, plain_schema
 from beamish.spark.operator.processor import (
     OBSERVED_OUTPUT,
@@ -52,13 +53,13 @@ from beamish.spark.rows.pack import (
 )
 from beamish.spark.rows.schemas import pane_schema, spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
-from beamish.spark.runtime.observation import with_observation
+from beamish.spark.runtime.observation import with_observations
 from beamish.spark.runtime.session import check_least_watermark, warn_of_single_batches
 from beamish.spark.runtime.workers import AcknowledgedFunction
 
 
 def panes_of_stream(
-    flow: BoundFlow,
+    flow: GroupedFlow,
     rows: Mapping[str | None, SourceRows],
     ticks: DataFrame | None = None,
     *,
@@ -69,7 +70,7 @@ def panes_of_stream(
     """The panes of streams.
 
     Args:
-        flow: bound to their columns.
+        flow: bound to their columns, its stages in groups.
         rows: the rows of each source.
         ticks: heartbeats (``clock_us``), one per batch; None: those of the machine clock, if needed.
         initial: the initial rows of tables, by the names of their sources.
@@ -101,47 +102,54 @@ def panes_of_stream(
     return operated.mapInArrow(AcknowledgedFunction(panes_from_bytes), schema)
 
 
-def abouts_of(flow: BoundFlow) -> dict[int, About]:
-    """The descriptions of stages, with their input columns, by their ids."""
+def abouts_of(flow: GroupedFlow) -> dict[int, About]:
+    """The descriptions of stages, with their input columns, by their numbers."""
     return {
-        id(one): About(json.dumps({**said, COLUMNS: schema_texts(one.operator.takes)}), said["stage"])
-        for one, said in zip(flow.flows, descriptions(flow), strict=True)
+        said["stage"]: About(json.dumps({**said, COLUMNS: schema_texts(one.operator.takes)}), said["stage"])
+        for one, said in zip(flow.of.flows, descriptions(flow.of), strict=True)
     }
 
 
-def has_querys_watermark(flow: BoundFlow) -> bool:
+def _about(flow: GroupedFlow, abouts: Mapping[int, About]) -> About | FusedAbout:
+    """The description of a group."""
+    if len(flow.links) == 1:
+        return abouts[flow.links[0].number]
+    return FusedAbout({link.name: abouts[link.number] for link in flow.links})
+
+
+def has_querys_watermark(flow: GroupedFlow) -> bool:
     """Whether the last stage's watermark is the query's, as for Spark's own operators after it."""
     return all(policy.moved_by_rows for policy in flow.policies) and not needs_reports(flow)
 
 
-def needs_reports(flow: BoundFlow) -> bool:
+def needs_reports(flow: GroupedFlow) -> bool:
     """Whether stages need watermark reports, since the query's watermark is not right for each.
 
     The query's is the least of all sources'. It is right for every stage if all stages see all sources, no source's policy
-    follows the clock, which Spark does not know (for one stage with one source the engine follows it), and no stage forwards an
+    follows the clock, which Spark does not know (for one group with one source the engine follows it), and no group forwards an
     earlier watermark than its own.
     """
     if any(below.operator.holds_watermark for below in flow.flows[:-1]):
         return True
     if any(policy.needs_clock for policy in flow.policies):
         return len(flow.sources) > 1 or len(flow.flows) > 1
-    return sum(below.takes_source for below in flow.flows) > 1
+    return sum(stage.takes_source for stage in flow.of.flows) > 1
 
 
-def has_own_watermark(flow: BoundFlow, *, reports: bool, sources: int) -> bool:
+def has_own_watermark(flow: GroupedFlow, *, reports: bool, sources: int) -> bool:
     """Whether tasks report the watermark of a stage; ``reports``: whether the flow, with this many sources, needs reports."""
     return reports and not (
         sources == 1 and flow.takes_source
     )  # over a single source the query's watermark is the stage's own
 
 
-def needs_ticks(flow: BoundFlow) -> bool:
+def needs_ticks(flow: GroupedFlow) -> bool:
     """Whether heartbeats are needed: for the clock, or to apply reports when rows stop."""
     return flow.needs_clock or needs_reports(flow)
 
 
 def _operated(
-    flow: BoundFlow,
+    flow: GroupedFlow,
     rows: Mapping[str | None, SourceRows],
     ticks: DataFrame | None,
     initial: Mapping[str | None, SourceRows],
@@ -155,7 +163,7 @@ def _operated(
     """A stage's panes as bytes or ``as_rows``, with its watermark if it ``hands_on`` that.
 
     Args:
-        abouts: stages' descriptions by their ids.
+        abouts: stages' descriptions by their numbers.
     """
     operator = flow.operator
     own = has_own_watermark(flow, reports=reports, sources=len(rows))
@@ -169,12 +177,12 @@ def _operated(
             abouts,
             reports=reports,
             hands_on=reports,
-            observed=observed and f"{observed}.{number}",
+            observed=observed and f"{observed}{flow.paths[number]}",
         ).mapInArrow(
             pane_packer(operator, number, streaming=True, read=panes_from_bytes),
             spark_schema(PACKED),
         )
-        if isinstance(taken, BoundFlow)
+        if isinstance(taken, GroupedFlow)
         else _packed(operator, number, rows[taken.name], wakes, report=own, call_all=own or observed is not None)
         for number, taken in enumerate(flow.inputs)
     ]
@@ -190,7 +198,7 @@ def _operated(
         hands_on=hands_on,
         observed=observed is not None,
         as_rows=as_rows,
-        about=abouts[id(flow)],
+        about=_about(flow, abouts),
     )
     output = OUTPUT if observed is None else OBSERVED_OUTPUT
     if as_rows:
@@ -207,11 +215,11 @@ def _operated(
         )
     )
     if observed is not None:
-        return known(with_observation(operated, observed), OUTPUT)
+        return known(with_observations(operated, observed, [link.path for link in flow.links[:-1]]), OUTPUT)
     return known(operated, output)
 
 
-def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:
+def _initial_state(flow: GroupedFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:
     """The initial rows of a stage's table, as payloads."""
     for number, taken in enumerate(flow.inputs):
         if isinstance(taken, Source) and taken.name in initial:

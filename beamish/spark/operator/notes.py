@@ -27,7 +27,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from beamish.contract.stored import ABOUT, DictStore, Store
 from beamish.errors import StateError
 from beamish.spark.rows.pack import batch_number, in_first_batch, partition_of
-from beamish.tables.entries import SealedStore, is_sealed, new_word, not_as_written, seal, unseal
+from beamish.tables.entries import SealedStore, StoreUnder, is_sealed, new_word, not_as_written, seal, unseal
 
 NOTE = "spark"
 """The entry of a shard's metadata."""
@@ -44,6 +44,7 @@ class ShardNote:
         word: the seal of its values; None: older than seals.
         about: the digest of the stage's description in its state; None: none.
         sums: the checksum of each other entry; None: older than checksums.
+        links: with fused stages, number of rows that each but the last has handed over, by its name; None: a single stage.
     """
 
     shards: int
@@ -52,6 +53,7 @@ class ShardNote:
     word: str | None = None
     about: str | None = None
     sums: Mapping[str, int] | None = None
+    links: Mapping[str, int] | None = None
 
     def sealed(self, store: Store, shard: int) -> SealedStore:
         """The shard's store, which maintains checksums from here on."""
@@ -95,7 +97,7 @@ def _note_of(stored: bytes) -> ShardNote:
 
 def write_note(store: Store, shard: int, note: ShardNote) -> None:
     """Store the metadata."""
-    later = ("word", "about", "sums")  # older metadata has none
+    later = ("word", "about", "sums", "links")  # older metadata has none
     said = {
         name: value
         for name, value in attrs.asdict(note, recurse=False).items()
@@ -161,6 +163,31 @@ class About:
             return note
         store.put(ABOUT, self.text.encode())
         return attrs.evolve(note, about=self.digest)
+
+
+@attrs.frozen
+class FusedAbout:
+    """The descriptions of fused stages, each among the entries of its stage.
+
+    Attributes:
+        each: by the names of the stages.
+    """
+
+    each: Mapping[str, About]
+
+    @property
+    def stage(self) -> int:
+        """The number of the last stage."""
+        return max(about.stage for about in self.each.values())
+
+    def kept(self, store: Store, note: ShardNote) -> ShardNote:
+        """Store them, unless the shard has them; returns the updated metadata."""
+        digest = hashlib.sha256("".join(about.text for about in self.each.values()).encode()).hexdigest()[:16]
+        if note.about == digest:
+            return note
+        for name, about in self.each.items():
+            StoreUnder(name, store).put(ABOUT, about.text.encode())
+        return attrs.evolve(note, about=digest)
 
 
 def noted_shards(store: Store) -> int:
@@ -236,6 +263,14 @@ class StatePartition:
         elif self._partition != belongs.partition:
             here = attrs.evolve(belongs, partition=self._partition)
             raise other_partition(shard, here.place, belongs.place)
+
+    def renew(self, shard: int) -> None:
+        """Remove the stored metadata, if it has not been done; ``shard``: the current one."""
+        if self._partition is None and self._client is not None:
+            self._partition = NO_SHARD
+            self._client.set_implicit_key((NO_SHARD,))
+            self._store.remove(_ENTRY)
+            self._client.set_implicit_key((int(shard),))
 
     def _compare(self, here: PartitionNote, shard: int) -> None:
         if self._client is None or not in_first_batch((here.stage, here.partition)):

@@ -21,8 +21,18 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from beamish.contract.operator import Operator, counts_of_step
 from beamish.contract.stored import REPORTS, DictStore, Store
 from beamish.contract.updates import came_out
+from beamish.fusion.operator import Link
 from beamish.kernels.column_names import UPSTREAM_WATERMARK
-from beamish.spark.operator.notes import NOTE, About, ShardNote, StatePartition, new_note, read_note, write_note
+from beamish.spark.operator.notes import (
+    NOTE,
+    About,
+    FusedAbout,
+    ShardNote,
+    StatePartition,
+    new_note,
+    read_note,
+    write_note,
+)
 from beamish.spark.operator.panes import panes_to_bytes, panes_to_rows
 from beamish.spark.operator.travelling import MapStore, Travelling, state_of
 from beamish.spark.rows.pack import FIRST_SHARD, NO_CLOCK, NO_INPUT
@@ -131,7 +141,7 @@ class ShardProcessor(Acknowledged, Travelling):
         hands_on: bool = False,
         observed: bool = False,
         as_rows: bool = False,
-        about: About | None = None,
+        about: About | FusedAbout | None = None,
     ) -> None:
         self._operator, self._watermark, self._about = operator, watermark, about
         self._wakes, self._hands_on, self._observed, self._as_rows = wakes, hands_on, observed, as_rows
@@ -202,10 +212,14 @@ class ShardProcessor(Acknowledged, Travelling):
         dropped = dict(shard.dropped)
         table = shard.step(sources_us, clock_us, payloads)
         table = came_out(table, note.rows, shard.watermark_us)
-        counts = None
+        counts = []
         if self._observed:
-            counts = {"shard": int(number), **counts_of_step(shard, table, dropped, clock_us)}
+            each = [*shard.counts_before(clock_us), ("", counts_of_step(shard, table, dropped, clock_us))]
+            counts = [{"path": path, "shard": int(number), **of_stage} for path, of_stage in each]
         now = attrs.evolve(note, rows=note.rows + table.num_rows)
+        if shard.handed:
+            before = note.links or {}
+            now = attrs.evolve(now, links={name: before.get(name, 0) + rows for name, rows in shard.handed.items()})
         if self._about is not None:
             now = self._about.kept(store, now)
         if self._hands_on and shard.watermark_us is not None:
@@ -256,10 +270,11 @@ def _read(rows: Iterable[pd.DataFrame]) -> Came:
     return payloads, None if clock_us == NO_CLOCK else clock_us, reports
 
 
-def _as_bytes(table: pa.Table, counts: dict[str, int | None] | None) -> Iterator[pd.DataFrame]:
-    if counts is not None:
-        panes: list[bytes | None] = [None, *panes_to_bytes(table)]
-        yield pd.DataFrame({"panes": panes, "counts": [json.dumps(counts)] + [None] * (len(panes) - 1)})
+def _as_bytes(table: pa.Table, counts: Sequence[Mapping[str, Any]]) -> Iterator[pd.DataFrame]:
+    if counts:
+        panes = panes_to_bytes(table)
+        texts = [json.dumps(one) for one in counts]
+        yield pd.DataFrame({"panes": [None] * len(texts) + panes, "counts": texts + [None] * len(panes)})
     elif table.num_rows:
         yield pd.DataFrame({"panes": panes_to_bytes(table)})
 
@@ -278,9 +293,11 @@ class CarryOver(Travelling):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._map = state_of(handle)
+        self._partition = StatePartition(handle, MapStore(self._map), 0)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         came = _entries(rows)
+        self._partition.renew(key[0])
         self._map.clear()
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)
@@ -297,8 +314,7 @@ class CarryOver(Travelling):
         due_ms = self._due_ms(DictStore({name: value for name, value in came.items() if name != NOTE}))
         if due_ms is not None:
             self._handle.registerTimer(due_ms)
-        rows = json.loads(came[NOTE])["rows"]
-        write_note(store, number, attrs.evolve(note, timer_ms=due_ms, rows=rows, sums=sealed.sums))
+        write_note(store, number, attrs.evolve(note, timer_ms=due_ms, sums=sealed.sums, **json.loads(came[NOTE])))
 
     def _due_ms(self, store: DictStore) -> int | None:
         if self._wakes is WakePolicy.EVERY_BATCH:
@@ -339,7 +355,11 @@ class RunnersEntries:
         rows = max((json.loads(store[NOTE])["rows"] for store in each if NOTE in store), default=0)
         return cls(rows, next((store[REPORTS] for store in each if REPORTS in store), None))
 
-    def entries(self) -> dict[str, bytes]:
-        """As entries of a shard."""
-        reports = {} if self.reports is None else {REPORTS: self.reports}
-        return {NOTE: json.dumps({"rows": self.rows}).encode(), **reports}
+    @staticmethod
+    def entries_of(each: Sequence[RunnersEntries], links: Sequence[Link]) -> dict[str, bytes]:
+        """As entries of a shard of these stages; the last one's number of rows is the shard's."""
+        note: dict[str, Any] = {"rows": each[-1].rows}
+        if len(links) > 1:
+            note["links"] = {link.name: one.rows for link, one in zip(links[:-1], each, strict=False)}
+        reports = next((one.reports for one in each if one.reports is not None), None)
+        return {NOTE: json.dumps(note).encode()} | ({} if reports is None else {REPORTS: reports})

@@ -7,7 +7,7 @@ observation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +22,12 @@ _REBUILD = "_beamish_observed"
 """An attribute of a pipeline's DataFrame: a function that recreates it with an observation of a given name."""
 _NAME = "_beamish_observed_as"
 """An attribute of observed panes: the name of the observation."""
-_COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in ("shard", *COUNTED, *GREATEST, *LEAST)])
+_COUNTS = t.StructType(
+    [
+        t.StructField("path", t.StringType()),
+        *(t.StructField(name, t.LongType()) for name in ("shard", *COUNTED, *GREATEST, *LEAST)),
+    ]
+)
 
 
 def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> DataFrame:
@@ -68,17 +73,28 @@ def _named(panes: DataFrame, name: str) -> DataFrame:
     return panes
 
 
-def with_observation(operated: DataFrame, name: str) -> DataFrame:
-    """The panes' bytes, observed; ``operated`` also has the metrics."""
-    count = F.from_json("counts", _COUNTS)
+def with_observations(operated: DataFrame, name: str, paths: Iterable[str] = ()) -> DataFrame:
+    """The panes' bytes, observed.
+
+    Args:
+        operated: panes and metrics.
+        name: of the observation of the last stage.
+        paths: of the stages that are fused with it; the names of theirs are the name with the path.
+    """
+    counted = operated.withColumn("counts", F.from_json("counts", _COUNTS))
+    for path in ("", *paths):
+        counted = _observed(counted, name + path, F.when(F.col("counts.path") == path, F.col("counts")))
+    return counted.select("panes")
+
+
+def _observed(df: DataFrame, name: str, counts: Column) -> DataFrame:
     added = dict.fromkeys(COUNTED, F.sum) | dict.fromkeys(GREATEST, F.max) | dict.fromkeys(LEAST, F.min)
-    of_shard = F.when(F.col("counts").isNotNull(), F.struct(*(F.col(f"counts.{column}") for column in BY_SHARD)))
-    observed = operated.withColumn("counts", count).observe(
+    of_shard = F.when(counts.isNotNull(), F.struct(*(counts.getField(column).alias(column) for column in BY_SHARD)))
+    return df.observe(
         name,
-        *(add(F.col(f"counts.{column}")).alias(column) for column, add in added.items()),
+        *(add(counts.getField(column)).alias(column) for column, add in added.items()),
         F.to_json(F.sort_array(F.collect_list(of_shard))).alias("by_shard"),
     )
-    return observed.select("panes")
 
 
 def count_skipped(df: DataFrame, condition: Column) -> DataFrame:

@@ -132,7 +132,7 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
         check_numbers(plan, rows)
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     by_key = factorize_rows(keys, rows.num_rows)
-    shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
+    shard = shards_of_keys(keys, by_key, plan.shards, plan.takes[number].shards_by)[by_key.of]
     left_out: dict[str, NDArray[np.int64]] = {}
     latest = _latest(rows[EVENT_TIME], shard, plan.shards) if plan.has_several_inputs else None
     if plan.preaggregates:
