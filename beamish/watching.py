@@ -79,7 +79,8 @@ class Totals:
     Attributes:
         batches: number of batches.
         rows: rows read from the sources.
-        seconds: total duration of the batches. panes: panes by their timing.
+        seconds: total duration of the batches.
+        panes: panes by their timing.
         retractions: retractions.
         dropped: dropped rows by the reason.
         skipped: records of the sources that are not changes of a row, such as Debezium's tombstones; counted without ``bm.observe`` too.

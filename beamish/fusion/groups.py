@@ -86,6 +86,7 @@ class GroupedFlow(BoundFlow):
     """A group as one stage, over sources and the groups before it.
 
     Attributes:
+        inputs: sources, and the groups before it.
         of: its last stage, as declared, with all before it.
         links: its stages.
         paths: per input the numbers of the inputs that lead to it from the last stage, such as ``.0.1``.

@@ -350,7 +350,8 @@ class _Target:
     Attributes:
         spark: the session of the batch.
         sink: the options.
-        schema: its columns; None: no such table. properties: its table properties.
+        schema: its columns; None: no such table.
+        properties: its table properties.
     """
 
     spark: SparkSession

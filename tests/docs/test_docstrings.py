@@ -1,10 +1,13 @@
 """The examples in docstrings run and print what they say; an argument that may be None takes None."""
 
+import ast
 import doctest
 import importlib
 import inspect
 import pkgutil
 import re
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +66,83 @@ def test_an_argument_that_is_documented_as_none_takes_none():
                     taken.add(f"{name}({argument})")
     assert len(promised) > 50
     assert promised == taken
+
+
+def test_arguments_and_attributes_that_are_described_exist_and_all_are_described():
+    assert list(wrongly_described(Path(beamish.__file__).parent)) == []
+
+
+def test_a_module_does_not_name_itself_as_another():
+    for path, tree in sources(Path(beamish.__file__).parent):
+        words = ast.get_docstring(tree) or ""
+        assert path.name == "__init__.py" or not re.search(rf"(?<![\w/]){re.escape(path.name)}", words), path
+
+
+def sources(package):
+    """The modules of a package, also of folders that are links."""
+    for folder in (package, *filter(Path.is_symlink, package.iterdir())):
+        for path in sorted(folder.resolve().rglob("*.py")):
+            yield path, ast.parse(path.read_text("utf-8"))
+
+
+def wrongly_described(package):
+    """Where a docstring describes an argument or attribute that does not exist, or leaves one out: the place, what is missing, what is unknown."""
+    for path, tree in sources(package):
+        classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                expected = known = parameters(node)
+                sections = ("Args",)
+            elif isinstance(node, ast.ClassDef):
+                expected, known = fields(node), {*fields(node), *members(node, classes)}
+                sections = ("Args", "Attributes")
+            else:
+                continue
+            named = [name for section in sections for name in entries(ast.get_docstring(node) or "", section)]
+            wrong = [name for name in expected if name not in named], [name for name in named if name not in known]
+            if named and any(wrong):
+                yield f"{path.name}:{node.lineno} {node.name}", *wrong
+
+
+def entries(words, section):
+    """The names in a section of a docstring, one entry a line."""
+    found = re.search(rf"^{section}:\n((?:    .*\n?|\n)+)", words, re.MULTILINE)
+    for names in re.findall(r"^    ((?:\*{0,2}\w+(?:, )?)+)(?: \([^)]*\))?:", found[1] if found else "", re.MULTILINE):
+        yield from (name.lstrip("*") for name in names.split(", "))
+
+
+def parameters(node):
+    """The names of a function's public parameters."""
+    given = node.args
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+    return [one.arg for one in every if one.arg not in ("self", "cls") and not one.arg.startswith("_")]
+
+
+def fields(node):
+    """The public annotated attributes of a class that have no docstring of their own; none if ``__init__`` is its own."""
+    if any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in node.body):
+        return []
+    described = [before for before, after in pairwise(node.body) if isinstance(after, ast.Expr)]
+    return [
+        one.target.id
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and one not in described and "ClassVar" not in ast.unparse(one.annotation)
+        if not one.target.id.startswith("_")
+    ]
+
+
+def members(node, classes):
+    """All attributes of a class, its bases in the module, and the parameters of its ``__init__``."""
+    for base in node.bases:
+        if isinstance(base, ast.Name) and base.id in classes:
+            yield from members(classes[base.id], classes)
+    for one in node.body:
+        if isinstance(one, ast.FunctionDef):
+            yield from (one.name, *(parameters(one) if one.name == "__init__" else ()))
+    for one in ast.walk(node):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            yield one.target.id
+        if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self":
+            yield one.attr
+        if isinstance(one, ast.Assign):
+            yield from (target.id for target in one.targets if isinstance(target, ast.Name))

@@ -157,6 +157,7 @@ def merge_slots(held: HeldTable, operator: Operator, older: Ints) -> None:
 
     Args:
         held: the held table.
+        operator: of the suppressed stage.
         older: int64, the slots read.
     """
     kept = np.flatnonzero(~held["gone"])

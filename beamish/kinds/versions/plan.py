@@ -47,7 +47,7 @@ class TablePlan:
         takes: its changes, with their schema.
         value_schema: the columns of a version.
         with_dropped: whether dropped changes are emitted.
-        tolerance: of a join: maximum age of a version, microseconds; None: unlimited.
+        tolerance_us: of a join: maximum age of a version, microseconds; None: unlimited.
     """
 
     options: VersionsOptions

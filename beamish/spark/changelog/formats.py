@@ -1,8 +1,8 @@
 """Panes in other formats: a function per format (docs/rules/changelogs.md#changelogs).
 
-Each returns a lazy DataFrame, by column expressions only, except Debezium's, which has both images in one row (formats.py).
+Each returns a lazy DataFrame, by column expressions only, except Debezium's, which has both images in one row.
 
-One row per change, with the row before and after it. A step emits an UPDATE_BEFORE right before its UPDATE_AFTER. In a stream they are
+That is one row per change, with the row before and after it. A step emits an UPDATE_BEFORE right before its UPDATE_AFTER. In a stream they are
 still adjacent in a task, so they are paired without a shuffle. In a stored table they may be anywhere: there the row before is that of the
 key with the next smaller ``sequence``.
 """

@@ -160,10 +160,16 @@ def _operated(
     observed: str | None,
     as_rows: bool = False,
 ) -> DataFrame:
-    """A stage's panes as bytes or ``as_rows``, with its watermark if it ``hands_on`` that.
+    """The panes of a group as bytes or ``as_rows``, with its watermark if it ``hands_on`` that.
 
     Args:
+        flow: the group.
+        rows, ticks, initial: as for ``panes_of_stream``.
         abouts: stages' descriptions by their numbers.
+        reports: whether the flow needs reports.
+        hands_on: whether its watermark is emitted for the next group.
+        observed: the name of its observation; None: it is not observed.
+        as_rows: whether panes are emitted as plain columns.
     """
     operator = flow.operator
     own = has_own_watermark(flow, reports=reports, sources=len(rows))

@@ -1,6 +1,6 @@
 """The clock as rows: a streaming source that gives one row per batch, the batch's clock.
 
-Its value is in the query's offset log, so a replayed batch sees the same clock. ``heartbeats.py`` derives it from the
+Its value is in the query's offset log, so a replayed batch sees the same clock. ``Reading`` derives it from the
 machine's clock. A continuous query has at most one heartbeat per second. Under ``Trigger.AvailableNow`` there are two, in the
 run's first two batches, so that the run ends: two because idle_timeout uses the clock of the step before
 (docs/rules/time.md#idle-timeout), so that windows of an idle stream close in the next run without rows.

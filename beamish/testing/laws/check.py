@@ -258,6 +258,10 @@ class _Checked:
         disorder: of the source, if it is declared.
         report: what was drawn.
         progress: called with the number of examples so far.
+        applies: the laws that are checked.
+        broken: the law that an example broke; None: none so far.
+        compared: per law whether the last example compared something.
+        every: a law of a script is checked in every such example.
     """
 
     pipeline: Runnable

@@ -29,7 +29,7 @@ class BoundAccumulation:
         name: its output column.
         accumulation: ``bound``, or an adapter around it for retracting input.
         bound: the declared accumulation, bound to the columns of the rows.
-        columns: the input columns it reads, with their types.
+        columns, types: the input columns it reads, with their types.
         fields: the columns of its state.
         first: the position of the first of them among all state columns.
     """

@@ -121,7 +121,8 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
 
     Args:
         plan: the stage's plan.
-        number: the number of their input. rows: the plan's columns and ``EVENT_TIME``.
+        number: the number of their input.
+        rows: the plan's columns and ``EVENT_TIME``.
         about: further metadata of the payloads.
 
     Returns:
