@@ -19,11 +19,12 @@ from beamish.contract.relation import SlotSemantics
 from beamish.errors import PipelineError, SinkError
 from beamish.kernels.column_names import quoted
 from beamish.kernels.upserts import DELETED, REBUILT, SEQUENCE, Mark, Marked, MergeInto
-from beamish.spark.changelog.formats import JSON, check_merging
+from beamish.spark.changelog.formats import check_merging
 from beamish.spark.changelog.pane_table import PaneTable
 from beamish.spark.checkpoint.hadoop_path import HadoopPath
 from beamish.spark.checkpoint.stored_query import digest_of, last_before_migration, last_entry
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.json_text import to_json
 from beamish.spark.rows.schemas import arrow_type, ddl
 from beamish.spark.runtime.session import connector_errors
 
@@ -86,9 +87,9 @@ def images(
 
 
 def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:
-    nested = [field.name for field in flat.schema if isinstance(field.dataType, _NESTED)]
-    for name in nested:
-        flat = flat.withColumn(name, F.to_json(column(name), JSON))
+    nested = {field.name: field.dataType for field in flat.schema if isinstance(field.dataType, _NESTED)}
+    for name, type_ in nested.items():
+        flat = flat.withColumn(name, to_json(column(name), type_))
     return Images(flat, identity, frozenset(nested))
 
 

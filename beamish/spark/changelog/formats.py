@@ -25,6 +25,7 @@ from beamish.kernels.column_names import PREFIX
 from beamish.kernels.upserts import DELETED, SEQUENCE
 from beamish.spark.changelog.pane_table import PaneTable, check_field
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.json_text import to_json
 from beamish.spark.runtime.workers import AcknowledgedFunction
 
 _KEY = PREFIX + "key"
@@ -110,12 +111,6 @@ _SPARK = {
 }
 _SHORT = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
 _DEBEZIUM = {"INSERT": "c", "UPDATE_AFTER": "u", "DELETE": "d"}
-JSON = {
-    "ignoreNullFields": "false",
-    "timeZone": "UTC",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 
 
 @attrs.frozen
@@ -192,8 +187,8 @@ def _kafka(asked: Changelog) -> DataFrame:
     _upsert(asked)  # whose columns are in the records
     table = asked.table.latest
     data = [*table.data(asked.fields, flat=True), F.col("pane.sequence").alias(SEQUENCE)]
-    value = _written(F.struct(*data), asked.value_format)
-    key = _written(F.struct(*table.slot), asked.key_format).alias("key")
+    value = _written(table.rows, F.struct(*data), asked.value_format)
+    key = _written(table.rows, F.struct(*table.slot), asked.key_format).alias("key")
     return table.rows.select(key, F.when(asked.change != "DELETE", value).alias("value"))
 
 
@@ -213,8 +208,10 @@ def _named(change: Column, names: dict[str, str]) -> Column:
     return F.create_map(*(F.lit(word) for pair in names.items() for word in pair))[change]
 
 
-def _written(struct: Column, format_: Any) -> Column:
-    return F.to_json(struct, JSON) if format_ == "json" else format_(struct)
+def _written(rows: DataFrame, struct: Column, format_: Any) -> Column:
+    if format_ != "json":
+        return format_(struct)  # type: ignore[no-any-return] # the user's
+    return to_json(struct, rows.select(struct.alias("struct")).schema["struct"].dataType)
 
 
 def _check_options(  # noqa: PLR0917

@@ -23,6 +23,7 @@ from pyspark.sql import types as t
 
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.contract.updates import WINDOW
 from beamish.durations import Duration
 from beamish.errors import NumericOverflowError, values_are_hidden
 from beamish.kernels.column_names import PREFIX, has_no_event_time
@@ -33,8 +34,8 @@ from beamish.kinds.versions.options import VALID_FROM
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
-from beamish.spark.changelog.formats import JSON
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.json_text import to_json
 from beamish.spark.rows.raised import raised
 from beamish.spark.rows.schemas import spark_schema, spark_type
 from beamish.spark.rows.watermark_column import is_in_range
@@ -124,9 +125,11 @@ def _aggregate(plan: WindowPlan, bound: Any) -> Column:
 
 def _place(plan: WindowPlan) -> Column | None:
     """The key and window of a group, as JSON."""
-    window = [] if plan.window.is_all_of_time else [F.col(_WINDOW).alias("window")]
-    by = [*(column(name) for name in plan.key_schema.names), *window]
-    return None if not by or values_are_hidden() else F.to_json(F.struct(*by), JSON)
+    by, type_ = [column(name) for name in plan.key_schema.names], spark_schema(plan.key_schema)
+    if not plan.window.is_all_of_time:
+        by.append(F.col(_WINDOW).alias("window"))
+        type_ = type_.add("window", spark_type(WINDOW))
+    return None if not by or values_are_hidden() else to_json(F.struct(*by), type_)
 
 
 @attrs.frozen
