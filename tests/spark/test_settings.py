@@ -51,6 +51,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": ("true",),
     "spark.sql.legacy.disableMapKeyNormalization": ("true",),
     "spark.sql.legacy.duplicateBetweenInput": ("true",),
+    "spark.sql.legacy.earlyEvalCurrentTime": ("true",),
     "spark.sql.legacy.execution.pandas.groupedMap.assignColumnsByName": ("false",),
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": ("true",),
     "spark.sql.legacy.interval.enabled": ("true",),
@@ -367,6 +368,18 @@ def test_a_changelog_is_the_same_under_all_settings(spark: SparkSession, format_
             changes = bm.changelog(pipeline.apply(df), format_, keys=["k"]).drop("ts_ms")
             found.append(sorted(map(str, changes.toArrow().to_pylist())))
     assert found[0] == found[1]
+
+
+def test_the_clock_of_max_future_is_read_per_batch(spark: SparkSession) -> None:
+    with under(spark, {"spark.sql.legacy.earlyEvalCurrentTime": "true"}):
+        pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0, max_future="1 hour"))
+        panes = (
+            pipeline.window(bm.FixedWindows(10))
+            .accumulate(n=a.Count())
+            .apply(spark.readStream.format("rate").load(), shards=2)
+        )
+        plan: Any = panes
+        assert "current_timestamp()" in plan._jdf.queryExecution().analyzed().toString()
 
 
 def test_an_overflow_is_named_with_key_and_window(spark: SparkSession) -> None:
