@@ -123,7 +123,7 @@ def check_upgrade(
     flow, folder = checked("check_upgrade", spark, checkpoint, pipeline)
     from beamish.spark.checkpoint.stored_query import next_run, read_query
 
-    stored = read_query(spark, folder)
+    stored = read_query(spark, folder, flow)
     stages = [StoredStage.of(stage.notes) for stage in stored.stages]
     if len(stages) != len(flow.flows) and df is None and not inputs:
         return Upgrade(folder, stored.batch, [of_stages(len(stages), len(flow.flows))])
@@ -163,11 +163,11 @@ def fused_stages(spark: SparkSession, checkpoint: str | Path, pipeline: Any) -> 
     Raises:
         StateError: it cannot be read.
     """
-    _, folder = checked("apply", spark, checkpoint, pipeline)
+    flow, folder = checked("apply", spark, checkpoint, pipeline)
     from beamish.spark.checkpoint.inspected import has_done_a_batch
     from beamish.spark.checkpoint.stored_query import read_query
 
-    return read_query(spark, folder).fuse if has_done_a_batch(spark, folder) else None
+    return read_query(spark, folder, flow).fuse if has_done_a_batch(spark, folder) else None
 
 
 def checked(call: str, spark: Any, checkpoint: Any, pipeline: Any) -> tuple[Flow, str]:
@@ -286,7 +286,7 @@ def _carried_over(
     from beamish.spark.checkpoint.stored_query import next_run, read_query
 
     old, _ = folders
-    stored = read_query(spark, str(old))
+    stored = read_query(spark, str(old), flow)
     if stored.in_flight:
         raise StateError(
             f"migrate: batch {stored.batch + 1} was started and not committed, and a sink may have part of it; run the query with "

@@ -141,7 +141,7 @@ def trace_on_spark(
     with _configured(spark, confs), _folder(checkpoint) as folder:
         if fuse is None:
             kept = str(folder / "checkpoint")
-            fuse = read_query(spark, kept).fuse if has_done_a_batch(spark, kept) else FUSE
+            fuse = read_query(spark, kept, flow).fuse if has_done_a_batch(spark, kept) else FUSE
         bound = fuse.grouped(flow.bind(rows.schemas, shards=shard_count(spark, shards)))
         if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")

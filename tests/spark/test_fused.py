@@ -68,7 +68,7 @@ def test_stages_of_a_checkpoint_are_carried_over_to_one_operator_and_back(spark,
     query = Query(spark, tmp_path).add().add()
     checkpoint = str(tmp_path / "apart")
     query.run("apart", fuse=False)
-    assert set(read_query(spark, checkpoint).fuse.groups) == set(APART)
+    assert set(read_query(spark, checkpoint, PIPELINE.flow).fuse.groups) == set(APART)
 
     query.add()
     with pytest.raises(Exception, match=r"in the checkpoint offsets|NOT_MATCH_IN_STATE_METADATA") as raised:
@@ -81,7 +81,7 @@ def test_stages_of_a_checkpoint_are_carried_over_to_one_operator_and_back(spark,
     query.run("apart", checkpoint=checkpoint)
 
     bm.migrate(spark, checkpoint, tmp_path / "fused", PIPELINE, shards=3)
-    assert read_query(spark, str(tmp_path / "fused")).fuse.groups == TOGETHER
+    assert read_query(spark, str(tmp_path / "fused"), PIPELINE.flow).fuse.groups == TOGETHER
     query.add().run("fused", shards=3)
     inspected = bm.inspect(spark, tmp_path / "fused")
     assert "stage 3 of 3" in str(inspected)

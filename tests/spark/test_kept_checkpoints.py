@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+import beamish as bm
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
 from tests.checkpoints.write import ROOT, move
@@ -30,6 +31,25 @@ def test_a_stored_query_continues_as_if_it_had_never_stopped(spark, tmp_path, pa
         assert not found, "\n".join([repr(event), *found])
     assert new
     assert 0 in {pane.sequence for _, panes in on_spark for pane in panes if pane.change}, "a state without a counter"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_an_unchanged_pipeline_continues_a_stored_query(spark, tmp_path, path):
+    pipeline = CASES[path.stem.removeprefix("spark-")].pipeline
+    with zipfile.ZipFile(path) as kept:
+        kept.extractall(tmp_path)
+    move(tmp_path, ROOT, str(tmp_path))
+    (tmp_path / "rows").mkdir()
+    df = spark.readStream.schema("ts timestamp_ltz, team string, score bigint, name string").json(
+        str(tmp_path / "rows")
+    )
+    names = [source.name for source in pipeline.flow.sources]
+    given = (df,) if names == [None] else ()
+    named = {} if given else dict.fromkeys(names, df)
+    upgrade = bm.check_upgrade(spark, str(tmp_path / "checkpoint"), pipeline, *given, shards=2, **named)
+    found = {one.what for one in upgrade.changes} - {"clock", "fused stages"}  # a script's clock is one of its sources
+    assert found == set()
 
 
 def test_there_are_kept_queries():

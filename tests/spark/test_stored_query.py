@@ -5,10 +5,11 @@ import json
 import pytest
 
 import beamish as bm
+from beamish.accumulations import Count
 from beamish.contract.stored import ABOUT, COLUMNS, DictStore
 from beamish.fusion.groups import APART
 from beamish.script import script_rows
-from beamish.spark.checkpoint.stored_query import StageState, StoredQuery, _bound_to_noted
+from beamish.spark.checkpoint.stored_query import StageState, StoredQuery, _bound_to_noted, in_order
 from beamish.spark.compile.stream import abouts_of
 from tests.checkpoints.cases import CASES
 
@@ -45,3 +46,38 @@ def test_a_checkpoint_without_the_note_asks_for_the_stream():
     bound = flow.bind(script_rows(flow, case.script.events).schemas, shards=SHARDS)
     with pytest.raises(bm.OptionError, match="does not have its columns; pass the streams"):
         _bound_to_noted(stored(bound, without=(COLUMNS,)), flow, SHARDS)
+
+
+AT = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
+ONE = AT.window(bm.FixedWindows(10)).accumulate(n=Count())
+TWO = ONE.then(bm.Pipeline().accumulate(n=Count()))
+TREES = {
+    "one": (ONE, [1]),
+    "a chain": (TWO.then(bm.Pipeline().accumulate(n=Count())), [3, 2, 1]),
+    "a merge": (bm.merge(a=ONE, b=ONE).accumulate(n=Count()), [3, 1, 2]),
+    "beside a source": (bm.merge(a=AT, b=ONE).window(bm.FixedWindows(10)).accumulate(n=Count()), [2, 1]),
+    "merges of chains": (
+        bm.merge(a=TWO, b=bm.merge(c=ONE, d=TWO).accumulate(n=Count())).accumulate(n=Count()),
+        [7, 2, 1, 6, 3, 5, 4],
+    ),
+}
+"""Pipelines, and the stages of Spark's operators 0, 1 and so on: an operator before those it reads, these from left to right."""
+
+
+@pytest.mark.parametrize("described", [False, True], ids=["before there were descriptions", "described"])
+@pytest.mark.parametrize("tree", TREES)
+def test_operators_are_matched_to_stages(tree, described):
+    pipeline, numbers = TREES[tree]
+    found = [
+        StageState(
+            2 * operator, "", {0: DictStore({ABOUT: json.dumps({"stage": number}).encode()} if described else {})}
+        )
+        for operator, number in enumerate(numbers)
+    ]
+    ordered = in_order(found[::-1], pipeline.flow)
+    assert [numbers[one.operator // 2] for one in ordered] == list(range(1, len(numbers) + 1))
+
+
+def test_operators_of_another_pipeline_are_in_the_order_of_a_chain():
+    both = [StageState(0, "", {}), StageState(1, "", {})]
+    assert [one.operator for one in in_order(both, ONE.flow)] == [1, 0]

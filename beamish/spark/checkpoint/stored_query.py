@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from beamish.contract.stored import ABOUT, TAKES, DictStore, described_columns, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
-from beamish.flow import BoundFlow, Flow
+from beamish.flow import BoundFlow, Flow, Panes
 from beamish.fusion.at_rest import places_in, stages_of
 from beamish.fusion.groups import Fuse, GroupedFlow
 from beamish.spark.checkpoint.entries import (
@@ -100,8 +100,12 @@ class StoredQuery:
 
 
 @state_errors()
-def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
-    """The query of a checkpoint (StateError: not the checkpoint of a query that has committed a batch, or cannot be read)."""
+def read_query(spark: SparkSession, checkpoint: str, flow: Flow) -> StoredQuery:
+    """The query of a checkpoint that a flow continues.
+
+    Raises:
+        StateError: not the checkpoint of a query that has committed a batch, or cannot be read.
+    """
     batches = read_batches(spark, checkpoint)
     batch = max(one.number for one in batches if one.committed)
     stages, shard_by, partitions = [], dict[int, tuple[int, ...] | None](), partitions_of(spark, checkpoint)
@@ -111,9 +115,9 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
         stores = stores_of(rows, _is_no_segment)
         stages += [StageState(operator, name, notes) for name, notes in stages_of(stores).items()]
         shard_by |= places_in(stores)
-    stages.sort(key=_place)
     in_flight = any(one.number > batch for one in batches)
-    return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight, shard_by)
+    ticks = _has_heartbeats(spark, checkpoint, batch)
+    return StoredQuery(batch, in_order(stages, flow), ticks, in_flight, shard_by)
 
 
 def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
@@ -130,11 +134,32 @@ def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
     return json.loads(metadata)["id"], batch, digest_of(entry)
 
 
-def _place(stage: StageState) -> tuple[int, int]:
-    """The stage's number, from its description; for an old checkpoint from its operator, since Spark numbers them from the last stage on."""
-    stores = stage.notes.values()
-    said: dict[str, Any] = next((json.loads(stored) for store in stores if (stored := store.get(ABOUT))), {})
-    return said.get("stage", 0), -stage.operator
+def in_order(stages: Sequence[StageState], flow: Flow) -> list[StageState]:
+    """Stages in the order of ``Flow.flows``: by their descriptions; those of old checkpoints, which have none, by their operators."""
+    by_operator = sorted(stages, key=lambda stage: stage.operator)
+    if len(stages) == len(flow.flows):
+        places = list(_from_last(flow, len(stages) - 1))
+    else:  # another pipeline, of which only the number of stages is compared
+        places = list(reversed(range(len(stages))))
+    both = zip(places, by_operator, strict=True)
+    ordered = sorted(both, key=lambda one: (_described(one[1].notes, one[0]), one[0]))
+    return [stage for _, stage in ordered]
+
+
+def _from_last(flow: Flow, place: int) -> Iterator[int]:
+    """Places in ``Flow.flows``, as Spark numbers operators: each before those it depends on, which are from left to right."""
+    yield place
+    place -= sum(len(taken.flows) for taken in flow.inputs)
+    for taken in flow.inputs:
+        place += len(taken.flows)
+        if isinstance(taken, Panes):
+            yield from _from_last(taken.flow, place - 1)
+
+
+def _described(notes: Mapping[int, DictStore], place: int) -> int:
+    """The place of a stage by its description; without one the given place."""
+    about: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get(ABOUT))), {})
+    return int(about["stage"]) - 1 if "stage" in about else place
 
 
 def _has_heartbeats(spark: SparkSession, checkpoint: str, batch: int) -> bool:
