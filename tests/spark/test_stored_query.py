@@ -50,7 +50,7 @@ def test_a_checkpoint_without_the_note_asks_for_the_stream():
 
 AT = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
 ONE = AT.window(bm.FixedWindows(10)).accumulate(n=Count())
-TWO = ONE.then(bm.Pipeline().accumulate(n=Count()))
+TWO = ONE.then(bm.Pipeline().key_by("k").accumulate(n=Count()))
 TREES = {
     "one": (ONE, [1]),
     "a chain": (TWO.then(bm.Pipeline().accumulate(n=Count())), [3, 2, 1]),
