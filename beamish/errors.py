@@ -144,6 +144,24 @@ def cause(error: Exception) -> Exception | None:
     return None if values_are_hidden() else error
 
 
+_OUT_OF_MEMORY = re.compile(
+    r"allocation_failed|bad_alloc|Cannot allocate memory|failed to map segment|can't start new thread"
+)
+"""In the text of errors of other classes than MemoryError, from Arrow's codecs, C++ and the operating system."""
+
+
+def check_memory(error: BaseException) -> None:
+    """Check that an error is not one of missing memory, which is no fault of a function that raised it or a value that was read.
+
+    Raises:
+        MemoryError: it is.
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    if isinstance(error, OSError | RuntimeError | ImportError) and _OUT_OF_MEMORY.search(_text(error)):
+        raise MemoryError(said(error)) from error
+
+
 _RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)
 _LOST = re.compile(r"CANNOT_READ_STREAMING_STATE_FILE|FileNotFoundException")
 _STATE_FILE = re.compile(r"\S*/state/(\d+)/(\d+)/[^\s,;]+")
@@ -164,7 +182,36 @@ _DOCS = in_docs("Deployment", "On a cluster")
 _RESTORE = "restore the folder from a copy, or start from a new checkpoint"
 _MOVED = "was moved or copied, but Spark stores absolute paths in it, or it lost files; migrate a moved one with bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
 _DAMAGE = "EOFException|ZipException|FileNotFound|does not exist|[Cc]orruption|[Cc]hecksum"
+_MEMORY = (
+    "each core of an executor has its share of spark.executor.pyspark.memory, or where that is not set what the machine or the container "
+    "has beside the JVM (spark.executor.memoryOverhead). Raise it, or let a worker hold less: smaller batches (maxFilesPerTrigger, "
+    "maxOffsetsPerTrigger), more shards (bm.migrate); then restart the query from its checkpoint, nothing was lost"
+)
 _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
+    (
+        r"java\.lang\.(OutOfMemoryError\b(?:: [^\n]+)?)",
+        SparkSetupError,
+        (
+            "a JVM of Spark ran out of memory ({0}): raise spark.executor.memory, or on one machine spark.driver.memory, before the session "
+            "starts, and restart the query from its checkpoint; nothing was lost"
+        ),
+    ),
+    (
+        rf"(?m)^\s*((?:\w+\.)*\w*MemoryError\b.*|.*(?:{_OUT_OF_MEMORY.pattern}).*)$",
+        SparkSetupError,
+        f"a Python process of the query ran out of memory ({{0}}): {_MEMORY}",
+    ),
+    (
+        (
+            r"(Python worker exited unexpectedly \(crashed\)|[Ee]xit (?:code|status):?(?: is)? 137\b|OOMKilled"
+            r"|exceeding (?:physical |virtual )?memory limits)"
+        ),
+        SparkSetupError,
+        (
+            f"a Python worker or its executor was killed, or crashed ({{0}}), most often because memory ran out: {_MEMORY}. Where it "
+            "happens again with more, spark.python.worker.faulthandler.enabled=true shows the function"
+        ),
+    ),
     (
         r"No module named '(beamish[\w.]*)'",
         SparkSetupError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beamish.errors import UserFunctionError, cause, said, shown
+from beamish.errors import UserFunctionError, cause, check_memory, said, shown
 from beamish.kernels.buffers import binary_column
 from beamish.kernels.codec import ALLOWED, decode, encode, unshared
 from beamish.kernels.groups import Groups
@@ -88,6 +88,7 @@ def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.
     try:
         return pa.array([typed_value(value, type_) for value in values], type_)
     except _REFUSED as error:
+        check_memory(error)
         for number, value in enumerate(values):
             try:
                 pa.array([typed_value(value, type_)], type_)
@@ -108,7 +109,8 @@ def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: i
 
 
 def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception, number: int) -> UserFunctionError:
-    """The error that names the function, its arguments and the fix."""
+    """The error that names the function, its arguments and the fix (MemoryError: memory ran out)."""
+    check_memory(error)
     way_out = "fix it and restart from the checkpoint; no data was lost"
     if "<" in getattr(getattr(owner, method, None), "__qualname__", ""):
         # A checkpoint identifies it by its code (kernels/identity.py), so it rejects the fixed one.

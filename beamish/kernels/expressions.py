@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, values_are_hidden
+from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, check_memory, values_are_hidden
 from beamish.kernels.column_names import PREFIX
 from beamish.kernels.field_paths import resolved, with_fields
 
@@ -76,6 +76,7 @@ class Formula:
         try:
             return self.of(table)
         except pa.ArrowException as error:
+            check_memory(error)
             raised = f"{where}: {HIDDEN if values_are_hidden() else _said(error)}"
             result = UserFunctionError(f"{raised}; {way_out}")
             result.raised = raised

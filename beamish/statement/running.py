@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.accumulations import Fold
-from beamish.errors import SqlError
+from beamish.errors import SqlError, check_memory
 from beamish.flow import Flow
 from beamish.instants import instant, instant_us
 from beamish.kernels.column_names import EVENT_TIME
@@ -71,6 +71,7 @@ def evaluate(node: Node, rows: pa.Table, text: Text) -> pa.Array:
     except SqlError:
         raise
     except (RefusedError, pa.ArrowException, OverflowError, TypeError) as error:
+        check_memory(error)
         words = str(error).partition("\n")[0]
         raise text.error(node.at, f"{node.op}: {words}") from error
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Accumulation, Fold
+from beamish.tables.entries import naming_entry
+from beamish.testing import TestStream
 from beamish.triggers import Always, Trigger
 
 TEXT = """[STREAM_FAILED] Query [id = 0cd6] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
@@ -58,7 +60,7 @@ def test_an_error_in_a_worker_is_found_in_one_of_sparks_in_the_driver():
 
 def test_errors_of_other_libraries_give_none():
     assert bm.errors.of(None) is None
-    assert bm.errors.of(RuntimeError("java.lang.OutOfMemoryError")) is None
+    assert bm.errors.of(RuntimeError("java.lang.StackOverflowError")) is None
     assert bm.errors.of(RuntimeError("\nbeamish.errors.re: no class")) is None
 
 
@@ -82,6 +84,39 @@ def test_a_file_of_the_state_that_is_missing_is_named(words):
 
 SCHEMA = "File file:/a/scores/state/0/_stateSchema/default/0_7b87 does not exist"
 LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.  SQLSTATE: 58030"
+
+
+WORKER = 'PythonException: An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File "w.py"\n'
+OUT_OF_MEMORY = [
+    (f"{WORKER}MemoryError\n SQLSTATE: 39000", "MemoryError"),
+    *[
+        (f"{WORKER}{line}\n SQLSTATE: 39000", line)
+        for line in (
+            "pyarrow.lib.ArrowMemoryError: malloc of size 4194304 failed",
+            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 3.05 MiB for an array with shape (400000,)",
+            "MemoryError: OSError: LZ4 decompress failed: ERROR_allocation_failed",
+            "ImportError: libarrow_compute.so.2600: failed to map segment from shared object",
+            "RuntimeError: can't start new thread",
+            "OSError: [Errno 12] Cannot allocate memory",
+        )
+    ],
+    (
+        f"{WORKER}ImportError: \n\nOriginal error was: libgfortran.so.5: failed to map segment from shared object\n",
+        "Original error was: libgfortran.so.5: failed to map segment from shared object",
+    ),
+]
+"""What Spark's workers raised under spark.executor.pyspark.memory of 100 to 700 MB, and the line that tells it."""
+KILLED = [
+    (
+        "SparkException: Python worker exited unexpectedly (crashed). Consider setting 'spark.sql.execution.pyspark.udf.faul...",
+        "Python worker exited unexpectedly (crashed)",
+    ),
+    (
+        "ExecutorLostFailure: The executor with id 1 exited with exit code 137(SIGKILL, possible container OOM)",
+        "exit code 137",
+    ),
+    ("Container killed by YARN for exceeding physical memory limits. 5 GB used", "exceeding physical memory limits"),
+]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +197,16 @@ LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading
             bm.SinkError,
             "committed to the table while the batch was merged (Cannot commit, missing data files); nothing",
         ),
+        *[(text, bm.SparkSetupError, f"ran out of memory ({line}): each core") for text, line in OUT_OF_MEMORY],
+        (
+            "SparkException: Job aborted due to stage failure\nCaused by: java.lang.OutOfMemoryError: Java heap space\n\tat java.util",
+            bm.SparkSetupError,
+            "a JVM of Spark ran out of memory (OutOfMemoryError: Java heap space): raise spark.executor.memory",
+        ),
+        *[
+            (text, bm.SparkSetupError, f"was killed, or crashed ({part}), most often because memory ran out")
+            for text, part in KILLED
+        ],
         ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
     ],
 )
@@ -373,3 +418,35 @@ def test_a_sink_that_foreach_calls_with_a_row_is_named(sink):
     with pytest.raises(TypeError) as raised:
         sink({"k": 1})
     assert "foreachBatch(sink)" in str(bm.errors.of(raised.value))
+
+
+@attrs.frozen
+class Heavy(Accumulation):
+    """Memory runs out at a row."""
+
+    column: str
+    result_type = "bigint"
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        if value:
+            raise MemoryError
+        return accumulator
+
+    merge = extract = add
+
+
+def test_missing_memory_is_not_the_fault_of_a_row_or_a_function():
+    windows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
+    for pipeline in (windows, windows.on_error("drop").with_dropped()):
+        with pytest.raises(MemoryError):
+            pipeline.accumulate(n=Heavy("x")).run(TestStream().add([{"ts": 1, "x": 1}]))
+
+
+def test_missing_memory_is_not_damage():
+    with pytest.raises(MemoryError, match="OSError: LZ4 decompress failed"), naming_entry("s1"):
+        raise OSError("LZ4 decompress failed: ERROR_allocation_failed")
+    with pytest.raises(bm.StateError, match="entry 's1' is not what was written"), naming_entry("s1"):
+        raise OSError("LZ4 decompress failed: ERROR_frameHeader_incomplete")

@@ -9,6 +9,7 @@ from beamish.accumulations import Count
 from beamish.contract.stored import ABOUT, COLUMNS, DictStore
 from beamish.fusion.groups import APART
 from beamish.script import script_rows
+from beamish.spark.checkpoint.entries import _by_likelihood
 from beamish.spark.checkpoint.stored_query import StageState, StoredQuery, _bound_to_noted, in_order
 from beamish.spark.compile.stream import abouts_of
 from tests.checkpoints.cases import CASES
@@ -76,6 +77,16 @@ def test_operators_are_matched_to_stages(tree, described):
     ]
     ordered = in_order(found[::-1], pipeline.flow)
     assert [numbers[one.operator // 2] for one in ordered] == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_state_of_a_stage_is_first_looked_for_in_its_operator(tree):
+    pipeline, numbers = TREES[tree]
+    ids = [2 * operator for operator, _ in enumerate(numbers)]
+    assert [numbers[_by_likelihood(ids, number, pipeline.flow)[0] // 2] for number in sorted(numbers)] == sorted(
+        numbers
+    )
+    assert _by_likelihood([0], 2, ONE.flow) == [0]
 
 
 def test_operators_of_another_pipeline_are_in_the_order_of_a_chain():

@@ -17,7 +17,7 @@ from beamish.addresses import printable
 from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.stored import ABOUT, DictStore
 from beamish.errors import ColumnError, StateError, of
-from beamish.flow import Flow
+from beamish.flow import Flow, Panes
 from beamish.fusion.at_rest import stages_of
 from beamish.spark.operator.notes import NO_SHARD, every, noted_shards, opened, other_partition
 from beamish.spark.rows.columns import column
@@ -162,7 +162,7 @@ def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | Non
     """
     spark, checkpoint, batch = state
     below, why = flow.flows[number - 1], None
-    for operator in _by_likelihood(operators(spark, checkpoint), number):
+    for operator in _by_likelihood(operators(spark, checkpoint), number, flow):
         entries = entries_of(spark, checkpoint, batch, operator)
         of_operator = stores_of(entries.where(F.col("name").rlike(notes_pattern())).collect(), is_note)
         for name, notes in stages_of(of_operator).items():
@@ -184,9 +184,28 @@ def answer_of(flow: Flow, number: int, state: tuple[SparkSession, str, int | Non
     )
 
 
-def _by_likelihood(ids: list[int], number: int) -> list[int]:
-    """The ids of operators, the most likely one of a stage with this number first: Spark numbers them from the last stage on."""
-    return sorted(ids, key=lambda one: one != len(ids) - number)
+def _by_likelihood(ids: list[int], number: int, flow: Flow) -> list[int]:
+    """The ids of operators, in order, with that of the stage with this number first."""
+    places = places_of(flow, len(ids))
+    likely = ids[places.index(number - 1)] if number <= len(ids) else None
+    return sorted(ids, key=lambda one: one != likely)
+
+
+def places_of(flow: Flow, operators: int) -> list[int]:
+    """The place in ``Flow.flows`` of each operator, as Spark numbers them."""
+    if operators == len(flow.flows):
+        return list(_from_last(flow, operators - 1))
+    return list(reversed(range(operators)))  # another pipeline, of which only a chain is known
+
+
+def _from_last(flow: Flow, place: int) -> Iterator[int]:
+    """Places in ``Flow.flows``, as Spark numbers operators: each before those it depends on, which are from left to right."""
+    yield place
+    place -= sum(len(taken.flows) for taken in flow.inputs)
+    for taken in flow.inputs:
+        place += len(taken.flows)
+        if isinstance(taken, Panes):
+            yield from _from_last(taken.flow, place - 1)
 
 
 def _number(notes: Notes) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from beamish.contract.stored import ABOUT, TAKES, DictStore, described_columns, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
-from beamish.flow import BoundFlow, Flow, Panes
+from beamish.flow import BoundFlow, Flow
 from beamish.fusion.at_rest import places_in, stages_of
 from beamish.fusion.groups import Fuse, GroupedFlow
 from beamish.spark.checkpoint.entries import (
@@ -24,6 +24,7 @@ from beamish.spark.checkpoint.entries import (
     entries_of,
     operators,
     partitions_of,
+    places_of,
     state_errors,
     stores_of,
 )
@@ -137,23 +138,9 @@ def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
 def in_order(stages: Sequence[StageState], flow: Flow) -> list[StageState]:
     """Stages in the order of ``Flow.flows``: by their descriptions; those of old checkpoints, which have none, by their operators."""
     by_operator = sorted(stages, key=lambda stage: stage.operator)
-    if len(stages) == len(flow.flows):
-        places = list(_from_last(flow, len(stages) - 1))
-    else:  # another pipeline, of which only the number of stages is compared
-        places = list(reversed(range(len(stages))))
-    both = zip(places, by_operator, strict=True)
-    ordered = sorted(both, key=lambda one: (_described(one[1].notes, one[0]), one[0]))
+    placed = zip(places_of(flow, len(stages)), by_operator, strict=True)
+    ordered = sorted(placed, key=lambda one: (_described(one[1].notes, one[0]), one[0]))
     return [stage for _, stage in ordered]
-
-
-def _from_last(flow: Flow, place: int) -> Iterator[int]:
-    """Places in ``Flow.flows``, as Spark numbers operators: each before those it depends on, which are from left to right."""
-    yield place
-    place -= sum(len(taken.flows) for taken in flow.inputs)
-    for taken in flow.inputs:
-        place += len(taken.flows)
-        if isinstance(taken, Panes):
-            yield from _from_last(taken.flow, place - 1)
 
 
 def _described(notes: Mapping[int, DictStore], place: int) -> int:

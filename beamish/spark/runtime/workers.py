@@ -39,7 +39,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from beamish.errors import SparkSetupError, in_docs
+from beamish.errors import SparkSetupError, in_docs, of
 
 _DOCS = in_docs("Deployment", "On a cluster")
 _MANY = 5_000
@@ -138,7 +138,8 @@ def check_workers(spark: SparkSession) -> None:
     try:
         row = spark.range(1, numPartitions=1).select(F.udf(_teller(NEEDED), "string", useArrow=False)()).first()
     except Exception as error:  # noqa: BLE001 - of pyspark's or py4j's, by what went wrong
-        raise SparkSetupError(not_started(str(error))) from None
+        found = of(error)
+        raise SparkSetupError(not_started(str(error)) if found is None else str(found)) from None
     wrong = what_is_wrong(json.loads(row[0]), connect=connect) if row is not None else ""
     if wrong:
         raise SparkSetupError(wrong)
@@ -173,8 +174,8 @@ def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
         for name in needed:
             try:
                 importlib.import_module(name)
-            except ImportError:
-                told["missing"].append(name)
+            except ImportError as error:
+                told["missing"].append(name if isinstance(error, ModuleNotFoundError) else f"usable {name} ({error})")
         if not told["missing"]:
             try:
                 beamish = importlib.import_module("beamish")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from beamish.contract.drops import WINDOW_FINISHED
 from beamish.contract.keys import KeyedWindows
 from beamish.contract.updates import MERGED_KIND
-from beamish.errors import UserFunctionError, cause, said
+from beamish.errors import UserFunctionError, cause, check_memory, said
 from beamish.kernels.buffers import NO_ENTRY, Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import sort_order
@@ -97,6 +97,7 @@ def _merge_one_key(option: WindowOption, bounds: list[Bounds]) -> dict[Bounds, B
         for parts, result in option.merge(sorted(becomes)):
             becomes.update(dict.fromkeys(parts, read_window(result)))
     except Exception as error:  # noqa: BLE001 - it is raised again
+        check_memory(error)
         raise UserFunctionError(
             f"{option!r}.merge({sorted(becomes)!r}) raised {said(error)}; fix it and restart from the "
             "checkpoint; no data was lost"
