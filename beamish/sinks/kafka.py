@@ -9,7 +9,7 @@ import attrs
 
 from beamish.addresses import printable
 from beamish.errors import OptionError
-from beamish.sinks.options import active_session, read_fields, read_keys, read_text
+from beamish.sinks.options import OfDriver, active_session, read_fields, read_keys, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,7 +68,7 @@ def kafka(
 
 
 @attrs.frozen
-class KafkaSink:
+class KafkaSink(OfDriver):
     """The function of ``bm.sinks.kafka``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
     Attributes:

@@ -9,7 +9,7 @@ import attrs
 
 from beamish.addresses import printable
 from beamish.errors import OptionError
-from beamish.sinks.options import read_fields, read_flag, read_keys, read_text
+from beamish.sinks.options import OfDriver, read_fields, read_flag, read_keys, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +58,7 @@ def merge(
 
 
 @attrs.frozen
-class MergeSink:
+class MergeSink(OfDriver):
     """The function of ``bm.sinks.merge``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from beamish.addresses import printable
 from beamish.contract.relation import FIELDS
-from beamish.errors import OptionError
+from beamish.errors import OptionError, SinkError
 
 
 def read_fields(call: str, fields: Any) -> tuple[str, ...]:
@@ -52,3 +52,21 @@ def active_session() -> Any:
 def is_driver() -> bool:
     """Whether ``foreachBatch`` runs in this process (classic session), not on a Spark Connect server."""
     return hasattr(active_session(), "_jsparkSession")
+
+
+class OfDriver:
+    """A sink of a classic session stays on the driver, whose session it needs. ``foreach`` sends it to workers, with single rows.
+
+    Spark Connect sends it to the server, where ``foreachBatch`` runs.
+    """
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any, /) -> Any:
+        """Pickle it (SinkError: for a worker)."""
+        if is_driver():
+            raise SinkError(
+                f"{type(self).__name__}: a sink takes batches on the driver, and cannot be sent to workers, as foreach does for single "
+                "rows: writeStream.foreachBatch(sink)"
+            )
+        return super().__reduce_ex__(protocol)

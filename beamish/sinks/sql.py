@@ -27,7 +27,7 @@ from beamish.kernels.upserts import DELETED, REBUILT, Contents, Mark, Marked
 from beamish.sinks.databases import database_of
 from beamish.sinks.databases.batch import MARKS, Batch, TableName, quoted
 from beamish.sinks.databases.database import Database, literal, rows_of, written
-from beamish.sinks.options import is_driver, read_fields, read_flag, read_keys
+from beamish.sinks.options import OfDriver, is_driver, read_fields, read_flag, read_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -209,7 +209,7 @@ def sql(
 
 
 @attrs.frozen
-class SqlSink:
+class SqlSink(OfDriver):
     """The function of ``bm.sinks.sql``: call it with a batch and its number, or pass it to ``foreachBatch``.
 
     Attributes:

@@ -307,6 +307,12 @@ def test_panes_without_row_state_are_rejected(spark, tmp_path):
     ]
 
 
+def test_foreach_refuses_a_sink_when_it_is_called(spark):
+    writer = spark.readStream.format("rate").load().writeStream
+    with pytest.raises(Exception, match=r"SqlSink: a sink takes batches .*: writeStream\.foreachBatch\(sink\)"):
+        writer.foreach(bm.sinks.sql("sqlite:///a.db", "totals"))
+
+
 def test_a_missing_database_driver_is_named_when_the_sink_is_made(spark, monkeypatch):
     monkeypatch.setattr(DuckDb, "driver", "driver_nowhere")
     with pytest.raises(OptionError, match=r"DuckDB is not installed .*: pip install 'duckdb>=1.4'"):
