@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,6 +24,26 @@ def test_another_state_store_is_refused_with_the_line_that_sets_rocksdb(spark):
         session.check_streaming(spark)
     finally:
         spark.conf.set(PROVIDER, before)
+
+
+@pytest.mark.parametrize("source", session.PACKAGES)
+def test_a_missing_connector_is_named_with_a_package_that_exists(source):
+    for minor in session.PACKAGES[source]:
+        version = ".".join(map(str, (*minor, 1)))
+        said = session._said(cast("Any", SimpleNamespace(version=version)), source, "call")
+        package = session.PACKAGES[source][minor].format(version=version)
+        assert said.endswith(
+            f"no connector {source!r}; start the session (under Spark Connect the server) with it:\n    "
+            f'SparkSession.builder.config("spark.jars.packages", "{package}")'
+        )
+    said = session._said(cast("Any", SimpleNamespace(version="9.9.9")), source, "call")
+    assert "there was none for Spark 9.9: see whether there is one now, or use Spark 4." in said
+    assert "9.9.9" not in said
+
+
+def test_the_packages_of_delta_are_those_of_the_docs():
+    page = (Path(__file__).parents[2] / "docs/sinks.md").read_text("utf-8")
+    assert all(f"| {a}.{b} | `{package}` |" in page for (a, b), package in session.PACKAGES["delta"].items())
 
 
 WITHOUT = """

@@ -322,7 +322,7 @@ def test_a_missing_database_driver_is_named_when_the_sink_is_made(spark, monkeyp
 
 
 def test_a_missing_kafka_connector_is_named_when_the_sink_is_made(spark):
-    with pytest.raises(bm.SparkSetupError, match=f"no connector 'kafka'(?s:.*)-kafka-0-10_2.13:{spark.version}"):
+    with pytest.raises(bm.SparkSetupError, match=r"no connector 'kafka'(?s:.*)-kafka-0-10_2.13:"):
         bm.sinks.kafka("host:9092", "totals")
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
@@ -18,11 +18,19 @@ from beamish.packages import OLDEST, as_version, pyspark_version
 from beamish.spark.runtime.workers import check_workers
 
 _MISSING = re.compile(r"Failed to find (?:the )?data source: (\w+)")
-_PACKAGES = {
-    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{version}",
-    "delta": "io.delta:delta-spark_{minor}_2.13:...",
-    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{minor}_2.13:...",
+PACKAGES: Mapping[str, Mapping[tuple[int, int], str]] = {
+    "kafka": dict.fromkeys(((4, 0), (4, 1), (4, 2)), "org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"),
+    "delta": {
+        (4, 0): "io.delta:delta-spark_4.0_2.13:4.3.1",
+        (4, 1): "io.delta:delta-spark_4.1_2.13:4.3.1",
+        (4, 2): "io.delta:delta-spark_4.2_2.13:4.4.0",
+    },
+    "iceberg": {
+        (4, 0): "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+        (4, 1): "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
+    },
 }
+"""The connectors that Maven Central has, by Spark's version; ``version``: Spark's, whole."""
 
 
 def check_connector(spark: SparkSession, source: str, call: str) -> None:
@@ -46,11 +54,20 @@ def connector_errors(spark: SparkSession, call: str) -> Iterator[None]:
 
 
 def _said(spark: SparkSession, source: str, call: str) -> str:
-    minor = ".".join(map(str, as_version(spark.version)))
-    package = _PACKAGES.get(source, "...").format(version=spark.version, minor=minor)
-    return (
-        f"{call}: Spark has no connector {source!r}; start the session (under Spark Connect the server) with it:\n"
+    known, minor = PACKAGES.get(source, {}), as_version(spark.version)
+    newest = max(known, default=minor)
+    here, last = (".".join(map(str, one)) for one in (minor, newest))
+    version = spark.version if minor <= newest else f"{last}.0"
+    package = known.get(min(minor, newest), "...").format(version=version)
+    with_it = (
+        "start the session (under Spark Connect the server) with it:\n"
         f'    SparkSession.builder.config("spark.jars.packages", "{package}")'
+    )
+    if minor <= newest:
+        return f"{call}: Spark has no connector {source!r}; {with_it}"
+    return (
+        f"{call}: Spark has no connector {source!r}, and when this version of beamish was released there was none for Spark {here}: see "
+        f"whether there is one now, or use Spark {last}, and {with_it}"
     )
 
 
