@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -19,14 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.accumulations import Fold
+from beamish.contract.updates import TIMESTAMP
 from beamish.errors import SqlError, check_memory
 from beamish.flow import Flow
 from beamish.instants import instant, instant_us
 from beamish.kernels.column_names import EVENT_TIME
-from beamish.kernels.type_names import parsed_type
 from beamish.pane import Pane, PaneKind
-from beamish.script import Bundle, Event, Row, Step, as_step, tables_of
+from beamish.script import Bundle, Event, Row, Step, as_step, script_rows, tables_of
 from beamish.statement.compile import Compiled
 from beamish.statement.expressions import COLUMN, LITERAL, UNKNOWN, Expression, Node
 from beamish.statement.functions import FUNCTIONS
@@ -223,7 +223,7 @@ class ScriptedStatement:
         numbers = [at for at, pane in enumerate(panes) if pane.kind is not PaneKind.DROPPED]
         of_sides = self._columns_of_sides()
         items = statement.shown(of_sides)
-        table = self._table([panes[at] for at in numbers], of_sides)
+        table = self._table([panes[at] for at in numbers], of_sides) if numbers else pa.table({})
         if having is not None and numbers:
             keeps = condition(having.node, table, having.text)
             numbers = [at for at, kept in zip(numbers, keeps, strict=True) if kept]
@@ -282,25 +282,37 @@ class ScriptedStatement:
             columns[alias] = list(dict.fromkeys([*columns[alias], *(path[1] for path in paths if path[0] == alias)]))
         return columns
 
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        """The output of the pipeline."""
+        bound = self.flow.bind(script_rows(self.flow, self.events).schemas, shards=1)
+        schema: pa.Schema = bound.operator.gives.schema
+        return schema
+
     def _table(self, panes: Sequence[Pane], columns: Mapping[str, Sequence[str]]) -> pa.Table:
-        """Panes as rows: of a join a struct for each side, and the columns that only one side has."""
-        bounds = [None if pane.window is None else pane.window._asdict() for pane in panes]
-        type_ = pa.struct([("start", pa.timestamp("us", tz="UTC")), ("end", pa.timestamp("us", tz="UTC"))])
-        joined, windows = self.statement.joined, pa.array(bounds, type_)
+        """Panes, at least one, as rows: of a join a struct for each side, and the columns that only one side has."""
+        joined, schema = self.statement.joined, self._schema
         if joined is None:
-            folds = {
-                name: parsed_type(name, one.result_type)
-                for name, one in self.flow.stage.declared("accumulations").items()
-                if isinstance(one, Fold)
-            }
-            rows = [{**pane.key, **pane.values} for pane in panes]
-            made = {name: pa.array([row[name] for row in rows], folds.get(name)) for name in (rows[0] if rows else ())}
-            return pa.table({**made, "window": windows})
+            rows = [{**pane.key, **pane.values, "window": pane.window and pane.window._asdict()} for pane in panes]
+            return pa.table({name: pa.array([row[name] for row in rows], schema.field(name).type) for name in rows[0]})
         sides = {
-            side.alias: pa.array([_row(side, pane, columns[side.alias]) for pane in panes]) for side in joined.sides
+            side.alias: pa.array(
+                [_row(side, pane, columns[side.alias]) for pane in panes], _type(side, schema, columns[side.alias])
+            )
+            for side in joined.sides
         }
-        single = {name: field(sides[alias], name) for name, alias in joined.single(columns).items() if panes}
+        single = {name: field(sides[alias], name) for name, alias in joined.single(columns).items()}
         return pa.table({**single, **sides})
+
+
+def _type(side: Side, schema: pa.Schema, columns: Sequence[str]) -> pa.StructType:
+    """The type of a side's rows: of a column that no row has null."""
+    held: pa.StructType = pa.struct(list(schema))
+    for name in side.path:
+        held = held.field(name).type
+    types = {"timestamp": TIMESTAMP, **{one.name: one.type for one in held}}
+    types |= {name: schema.field(key).type for name, key in side.keys.items()}
+    return pa.struct([(name, types.get(name, pa.null())) for name in columns])
 
 
 def _row(side: Side, pane: Pane, columns: Sequence[str]) -> Row | None:

@@ -3,12 +3,13 @@
 from datetime import UTC, datetime
 from statistics import correlation
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.accumulations import Max, Sum
+from beamish.accumulations import Accumulation, Max, Sum
 from beamish.testing import TestStream
 
 
@@ -80,6 +81,34 @@ def test_a_row_with_which_an_aggregate_raises_stops_the_query_or_is_dropped():
     assert (dropped.reason, dropped.values) == ("error", {"ts": 2, "k": "a", "v": 2**62})
     assert "the sum of column 'v * 1' does not fit bigint" in dropped.message
     assert final.values == {"s": 2**62 + 1}
+
+
+@attrs.frozen
+class Narrow(Accumulation):
+    """The greatest value as an int, of 32 bits."""
+
+    column: str
+    result_type = "int"
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        return max(accumulator, value)
+
+    merge = add
+
+    def extract(self, accumulator):
+        return accumulator
+
+
+def test_the_select_list_has_the_types_of_the_aggregates():
+    """As on Spark, where the sum of two ints is an int."""
+    text = "SELECT k, NARROW(v) + CAST(1 AS INT) AS n FROM t GROUP BY k"
+    query = sql(text, aggregates={"NARROW": Narrow})
+    assert query.run(TestStream().add([{"ts": 1, "k": "a", "v": 2**31 - 2}]))[0].values == {"n": 2**31 - 1}
+    with pytest.raises(bm.SqlError, match="overflow"):
+        query.run(TestStream().add([{"ts": 1, "k": "a", "v": 2**31 - 1}]))
 
 
 def test_expressions_are_computed_before_and_after_the_pipeline():
