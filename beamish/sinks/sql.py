@@ -339,8 +339,8 @@ class SqlSink(OfDriver):
             if missing > 0 or undeleted:
                 raise SinkError(
                     f"table {table}: of a batch of {batch.rows.num_rows} changes {missing} rows were not stored and {undeleted} not "
-                    "deleted, though the database reported no error: a trigger, a rule, a policy or a conflict clause (ON CONFLICT "
-                    "IGNORE) of the table passes over them. Remove it, or choose another table"
+                    "deleted, though the database reported no error: a trigger, a rule or a policy of the table passes over them. Remove it, "
+                    "or choose another table"
                 )
         return change
 

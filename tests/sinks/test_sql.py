@@ -582,16 +582,32 @@ def test_a_row_that_the_table_swallows_is_noticed(uri, ask, how):
     assert ask("SELECT * FROM totals") == before
 
 
-def test_a_conflict_clause_that_ignores_rows_is_noticed(tmp_path):
-    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
+@pytest.mark.parametrize("clause", ["IGNORE", "REPLACE", "FAIL", "ROLLBACK"])
+@pytest.mark.parametrize(
+    ("constraint", "row", "message"),
+    [
+        ("UNIQUE (total) ON CONFLICT {}", change("white", 0, 2, 3), "UNIQUE constraint failed: totals.total"),
+        ("CHECK (total > 0) ON CONFLICT {}", change("white", 0, 0, 3), "CHECK constraint failed: total > 0"),
+        ("", change("white", 0, None, 3), "NOT NULL constraint failed: totals.total"),
+    ],
+)
+def test_a_conflict_clause_of_a_table_neither_ignores_nor_replaces_rows(tmp_path, clause, constraint, row, message):
+    uri = f"sqlite:///{tmp_path}/tables.db"
+    sink, total = bm.sinks.sql(uri, "totals"), "total INTEGER"
+    if constraint:
+        constraint = f", {constraint.format(clause)}"
+    else:
+        total = f"total INTEGER NOT NULL ON CONFLICT {clause} DEFAULT 7"
     with sink.database.transaction() as cursor:
         cursor.execute(
-            "CREATE TABLE totals (team TEXT, window_start TEXT, window_end TEXT, total INTEGER, _sequence INTEGER, "
-            "UNIQUE (team, window_start, window_end), UNIQUE (total) ON CONFLICT IGNORE)"
+            f"CREATE TABLE totals (team TEXT, window_start TEXT, window_end TEXT, {total}, _sequence INTEGER, "
+            f"UNIQUE (team, window_start, window_end){constraint})"
         )
     put(sink, change("red", 0, 1, 1), change("blue", 0, 2, 2))
-    with pytest.raises(SinkError, match="1 rows were not stored and 0 not deleted"):
-        put(sink, change("white", 0, 2, 3), batch=1)
+    with pytest.raises(SinkError, match=rf"{message}; nothing of the batch was written"):
+        put(sink, change("green", 0, 9, 3), row, batch=1)
+    with sink.database.transaction() as cursor:
+        assert rows_of(cursor, "SELECT team, total FROM totals ORDER BY total") == [("red", 1), ("blue", 2)]
 
 
 @pytest.mark.parametrize(

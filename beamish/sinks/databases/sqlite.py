@@ -1,4 +1,5 @@
-"""SQLite, with Python's own driver: older rows are deleted, newer ones inserted. ``IS`` is null-safe and uses the index.
+"""SQLite, with Python's own driver: older rows are deleted, newer ones inserted. ``IS`` is null-safe and uses the index. ``OR ABORT``
+overrides the conflict clauses of the table's constraints, which would ignore rows, or delete others.
 
 A process must not open a file with two copies of the SQLite library, such as ADBC's: closing it in one copy releases the locks of
 the other (https://sqlite.org/howtocorrupt.html, 2.2.1).
@@ -96,8 +97,8 @@ class Sqlite(FileDatabase):
         cursor.execute("BEGIN IMMEDIATE")
 
     def may_pass_over(self, cursor: Any, table: TableName) -> bool:
-        own = "type = 'trigger' OR upper(sql) LIKE '%CONFLICT%'"
-        return bool(rows_of(cursor, f"SELECT 1 FROM sqlite_master WHERE tbl_name = {literal(table.name)} AND ({own})"))
+        own = f"tbl_name = {literal(table.name)} AND type = 'trigger'"
+        return bool(rows_of(cursor, f"SELECT 1 FROM sqlite_master WHERE {own}"))
 
     def load(self, cursor: Any, batch: Batch) -> None:
         columns = batch.rows.column_names
@@ -147,7 +148,7 @@ class Sqlite(FileDatabase):
             f" {self.join} {table.sql} AS t WHERE {same}{'' if replay else f' AND {newer()}'})"
         )
         yield (
-            f"INSERT INTO {table.sql} ({names(columns)}) SELECT {names(columns, 's.')} FROM {self.stage} AS s"
+            f"INSERT OR ABORT INTO {table.sql} ({names(columns)}) SELECT {names(columns, 's.')} FROM {self.stage} AS s"
             f" WHERE {'' if keep_deleted else f'NOT s.{quoted(DELETED)} AND '}NOT EXISTS"
             f" (SELECT 1 FROM {table.sql} AS t WHERE {same})"
         )
