@@ -1,7 +1,4 @@
-"""The range of temperatures in a window: the greatest less the least.
-
-Wrong: ``merge`` keeps one side, so what the other part of a window or session saw is lost.
-"""
+"""The range of temperatures in a window: the greatest less the least. ``merge`` looks at both sides."""
 
 import attrs
 
@@ -25,7 +22,9 @@ class Range(Accumulation):
         return min(least, value), max(greatest, value)
 
     def merge(self, a, b):
-        return a if a is not None else b
+        if a is None or b is None:
+            return b if a is None else a
+        return min(a[0], b[0]), max(a[1], b[1])
 
     def extract(self, accumulator):
         return None if accumulator is None else accumulator[1] - accumulator[0]

@@ -1,8 +1,4 @@
-"""The opening price of a share in a window: that of the earliest trade, by event time.
-
-Wrong: it keeps the first trade that it meets. Trades that arrive out of order, in another bundle, or from the other side of a
-merge are earlier and are ignored: the price depends on the order of arrival.
-"""
+"""The opening price of a share in a window: that of the earliest trade by event time, whenever it arrives."""
 
 from datetime import UTC, datetime
 
@@ -26,7 +22,9 @@ class OpeningPrice(Accumulation):
         return self.merge(accumulator, (time, price))
 
     def merge(self, a, b):
-        return a if a is not None else b
+        if a is None or b is None:
+            return b if a is None else a
+        return min(a, b)  # the earlier; of two at the same time the lower price
 
     def extract(self, accumulator):
         return None if accumulator is None else accumulator[1]

@@ -1,7 +1,4 @@
-"""The average price weighted by volume.
-
-Wrong: ``merge`` adds up the totals but omits the weights of the other side, so the average is too high after a merge.
-"""
+"""The average price weighted by volume; ``merge`` adds up totals and weights."""
 
 import attrs
 
@@ -23,7 +20,7 @@ class VolumeWeightedPrice(Accumulation):
         return total + price * volume, weights + volume
 
     def merge(self, a, b):
-        return a[0] + b[0], a[1]
+        return a[0] + b[0], a[1] + b[1]
 
     def extract(self, accumulator):
         total, weights = accumulator

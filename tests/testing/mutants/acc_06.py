@@ -1,7 +1,4 @@
-"""The mean value of the open orders, where orders can be deleted again (a changelog, or the stage before retracts).
-
-Wrong: ``retract`` subtracts the amount, but not the count, so the mean of what is left is too small.
-"""
+"""The mean value of the open orders, where orders can be deleted again. ``retract`` undoes all that ``add`` does."""
 
 import attrs
 
@@ -22,7 +19,7 @@ class MeanOrder(Accumulation):
 
     def retract(self, accumulator, cents):
         total, orders = accumulator
-        return accumulator if cents is None else (total - cents, orders)
+        return accumulator if cents is None else (total - cents, orders - 1)
 
     def merge(self, a, b):
         return a[0] + b[0], a[1] + b[1]

@@ -1,10 +1,4 @@
-"""How many different users were seen in a window.
-
-Wrong: the users seen are in a class attribute, shared by all windows and keys (and by what else runs in that worker), and not
-in the checkpoint. A user who was counted in one window is not counted in the next, and after a restart everyone is new again.
-"""
-
-from typing import ClassVar
+"""How many different users were seen in a window: the accumulator is the set of them."""
 
 import attrs
 
@@ -15,22 +9,18 @@ from beamish.accumulations import Accumulation
 class DifferentUsers(Accumulation):
     column: str
     result_type = "bigint"
-    seen: ClassVar[set[str]] = set()
 
     def create(self):
-        return 0
+        return frozenset()
 
     def add(self, accumulator, user):
-        if user is None or user in self.seen:
-            return accumulator
-        self.seen.add(user)
-        return accumulator + 1
+        return accumulator if user is None else accumulator | {user}
 
     def merge(self, a, b):
-        return a + b
+        return a | b
 
     def extract(self, accumulator):
-        return accumulator
+        return len(accumulator)
 
 
 accumulation = DifferentUsers("user")

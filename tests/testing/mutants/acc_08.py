@@ -1,7 +1,4 @@
-"""The length of the longest comment in a window; null without one.
-
-Wrong: it does not think of rows without a comment: ``len(None)`` raises, and stops the query.
-"""
+"""The length of the longest comment in a window; null without one. Rows without a comment are skipped."""
 
 import attrs
 
@@ -17,7 +14,7 @@ class LongestComment(Accumulation):
         return None
 
     def add(self, accumulator, comment):
-        return self.merge(accumulator, len(comment))
+        return accumulator if comment is None else self.merge(accumulator, len(comment))
 
     def merge(self, a, b):
         if a is None or b is None:
@@ -29,4 +26,4 @@ class LongestComment(Accumulation):
 
 
 accumulation = LongestComment("comment")
-values = ["fine", "", "too slow at noon", "ok"]
+values = ["fine", "", "too slow at noon", "ok", None]

@@ -1,7 +1,4 @@
-"""The highest temperature of a window.
-
-Wrong: it starts at 0, so a window of a winter night has a maximum of 0 degrees, and a window without a reading too.
-"""
+"""The highest temperature of a window; null without a reading."""
 
 import attrs
 
@@ -14,12 +11,14 @@ class Highest(Accumulation):
     result_type = "double"
 
     def create(self):
-        return 0.0
+        return None
 
     def add(self, accumulator, value):
         return accumulator if value is None else self.merge(accumulator, value)
 
     def merge(self, a, b):
+        if a is None or b is None:
+            return b if a is None else a
         return max(a, b)
 
     def extract(self, accumulator):

@@ -1,9 +1,4 @@
-"""All values of a window.
-
-Wrong: the list of values is an attribute of the class, which all windows, keys and runs share.
-"""
-
-from typing import ClassVar
+"""All values of a window, each in a list of its own."""
 
 import attrs
 
@@ -11,17 +6,15 @@ from beamish.accumulations import Accumulation
 
 
 @attrs.frozen
-class SharedList(Accumulation):
+class AllValues(Accumulation):
     column: str
     result_type = "array<double>"
-    values: ClassVar[list[float]] = []
 
     def create(self):
         return None
 
     def add(self, accumulator, value):
-        self.values.append(value)
-        return self.values
+        return [*(accumulator or []), value]
 
     def merge(self, a, b):
         a = [] if a is None else a
@@ -32,5 +25,5 @@ class SharedList(Accumulation):
         return sorted(value for value in accumulator or [] if value is not None)
 
 
-accumulation = SharedList("amount")
+accumulation = AllValues("amount")
 values = [0.0, 1.5, 2.0]

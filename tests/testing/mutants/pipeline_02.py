@@ -1,7 +1,5 @@
 """A dashboard of the clicks per user and minute, early and then complete: a table with user and minute as its key, in which each
-pane overwrites the one before.
-
-Wrong: the mode is discarding, so a pane has only the clicks since the last one, and the dashboard shows the last few instead of all.
+pane overwrites the one before. Accumulating panes have all clicks so far.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -18,7 +16,7 @@ pipeline = (
     .key_by("user")
     .window(bm.FixedWindows("1 minute"))
     .trigger(AfterWatermark(early=AfterCount(2)))
-    .discarding()
+    .accumulating()
     .accumulate(clicks=Count())
 )
 rows = "user string, ts timestamp"

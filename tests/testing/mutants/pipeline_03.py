@@ -1,7 +1,4 @@
-"""Visits of users, and how many pages each had. A visit is over after 30 minutes without a page.
-
-Wrong: the gap is 30 seconds, so someone who reads a page for a minute begins another visit.
-"""
+"""Visits of users, and how many pages each had. A visit is over after 30 minutes without a page."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +12,7 @@ pipeline = (
     bm.Pipeline()
     .event_time("ts", bm.BoundedOutOfOrderness("5 minutes"))
     .key_by("user")
-    .window(bm.Sessions("30 seconds"))
+    .window(bm.Sessions("30 minutes"))
     .accumulate(pages=Count())
 )
 rows = "user string, ts timestamp, page string"

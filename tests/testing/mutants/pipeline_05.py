@@ -1,7 +1,5 @@
-"""Spending of all users per hour, from their totals per minute, which are early and then complete.
-
-Wrong: the first stage is accumulating, so the second one adds up its early panes and the pane at the end: the same rows are counted
-twice.
+"""Spending of all users per hour, from their totals per minute, which are early and then complete. The first stage retracts a total
+that it replaces, so the second one counts each row once.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -18,7 +16,7 @@ minutes = (
     .key_by("user")
     .window(bm.FixedWindows("1 minute"))
     .trigger(AfterWatermark(early=AfterCount(1)))
-    .accumulating()
+    .accumulating_and_retracting()
     .accumulate(cents=Sum("cents"))
 )
 hours = bm.Pipeline().window(bm.FixedWindows("1 hour")).accumulate(total=Sum("cents"))

@@ -1,7 +1,4 @@
-"""Clicks per user and hour, with an early pane for every two.
-
-Wrong: the trigger counts down from 0, so it is never ready, and never fires early.
-"""
+"""Clicks per user and hour, with an early pane for every two."""
 
 import attrs
 
@@ -20,7 +17,7 @@ class EveryTwo(Trigger):
         return 0
 
     def on_rows(self, state, count, context):
-        return state - count
+        return state + count
 
     def should_fire(self, state, context):
         return state >= self.n

@@ -1,8 +1,4 @@
-"""A pane for every three new rows, and one with the rest when the window is over.
-
-Wrong: ``should_fire`` knows about the end, but nothing says that the trigger waits for it (``waits_for_end``), so it is not
-asked when the watermark arrives there. The rest comes only as the window expires, an hour later under a lateness of an hour.
-"""
+"""A pane for every three new rows, and one with the rest when the window is over: it waits for the end."""
 
 import attrs
 
@@ -12,6 +8,7 @@ from beamish.triggers import Trigger
 @attrs.frozen
 class EveryThreeAndTheRest(Trigger):
     n: int = 3
+    waits_for_end = True
 
     def create(self):
         return 0

@@ -1,8 +1,4 @@
-"""A pane five seconds (of the clock) after the first row that is in no pane yet.
-
-Wrong: of windows that merge it takes the last deadline of the list, whatever the order of its parts is: often a later one, or none,
-since that part has just fired. Then the others' rows are reported too late, or not before another row.
-"""
+"""A pane five seconds (of the clock) after the first row that is in no pane yet; merged windows keep the earliest deadline."""
 
 import attrs
 
@@ -29,7 +25,7 @@ class FiveSecondsAfterTheFirst(Trigger):
         return state
 
     def on_merge(self, states, context):
-        return states[-1]
+        return min((state for state in states if state is not None), default=None)
 
     def may_lose_rows(self, allowed_lateness_us):
         return False

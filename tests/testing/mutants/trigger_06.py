@@ -1,7 +1,4 @@
-"""A pane for every five rows.
-
-Wrong: the count is never reset, so that the window stays ready after it fired.
-"""
+"""A pane for every five rows; the count begins again after each."""
 
 import attrs
 
@@ -22,7 +19,7 @@ class EveryFive(Trigger):
         return state >= self.n
 
     def on_fire(self, state, context):
-        return state, False
+        return 0, False
 
     def on_merge(self, states, context):
         return sum(states)
