@@ -1,6 +1,9 @@
 """Advice leads on: each message that says how to mend a pipeline has here the mended one, which is accepted."""
 
+import ast
 import re
+from collections import Counter
+from pathlib import Path
 
 import attrs
 import pyarrow.compute as pc
@@ -8,22 +11,13 @@ import pytest
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Max, Sum
+from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Last, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterAny, AfterCount, AfterValue, AfterWatermark, Always, Never, Repeatedly
 from tests import refused
-from tests.at_rest import test_refused as at_rest
-from tests.forms import test_refused as forms
-from tests.kinds.as_of import test_refused as as_of
-from tests.kinds.deduplicate import test_refused as deduplicate
-from tests.kinds.refine import test_refused as refine
-from tests.kinds.suppress import test_refused as suppress
-from tests.kinds.versions import test_refused as versions
-from tests.kinds.window import test_refused as windows
-from tests.kinds.window import test_refused_windows_of_rows as windows_of_rows
-from tests.pipeline import test_merge as merges
-from tests.pipeline import test_refused as pipelines
-from tests.pipeline.test_merge import BOTH, CLICKS, LAGGING, ORDER, SCRIPT
+from tests.own.partial import NoResultType, OwnMergingWindows, OwnTrigger, OwnWindows, Twice
+from tests.pipeline import merges
+from tests.pipeline.merges import BOTH, CLICKS, LAGGING, ORDER, SCRIPT
 from tests.refused import (
     CHANGE,
     CHANGES,
@@ -38,7 +32,9 @@ from tests.refused import (
     ROW,
     START,
     TIMELESS,
+    join_of,
     joined,
+    messages,
 )
 from tests.transcripts.reading import transcripts
 
@@ -58,22 +54,22 @@ SOME = pc.field("score") > 3
 
 
 @attrs.frozen
-class OnlyOne(windows.OwnWindows):
+class OnlyOne(OwnWindows):
     overlaps = False
 
 
 @attrs.frozen
-class OnlyOneMerging(windows.OwnMergingWindows):
+class OnlyOneMerging(OwnMergingWindows):
     overlaps = False
 
 
 @attrs.frozen
-class OnlyOneFixed(windows.Twice):
+class OnlyOneFixed(Twice):
     overlaps = False
 
 
 @attrs.frozen
-class WithResultType(windows.NoResultType):
+class WithResultType(NoResultType):
     result_type = "bigint"
 
 
@@ -101,6 +97,9 @@ MODES = [PLAIN.trigger(Always()).discarding(), PLAIN.trigger(Always()).accumulat
 CHANGELOG = bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0))
 TABLE_OF_PANES = bm.Pipeline().key_by("team").versions(5)
 
+SET = CHANGES.changes()
+SOON = bm.UntilTimeLimit(5, clock="event")
+
 # By the name of the refusal: pipelines that do what it says, or calls that run them.
 FIXED = {
     "nothing said": [START.window(TENS).accumulate(n=Count())],
@@ -115,7 +114,7 @@ FIXED = {
     "loses rows: delay": losing(t.AfterProcessingTime(1)),
     "loses rows: each": losing(t.AfterEach(AfterCount(3), AfterCount(1))),
     "loses rows: finally": losing(t.OrFinally(Always(), AfterCount(9))),
-    "loses rows: own": losing(windows.OwnTrigger()),
+    "loses rows: own": losing(OwnTrigger()),
     "loses late rows: any": losing(AfterAny(AfterWatermark(), Never())),
     "loses late rows": losing(AfterWatermark(early=Always()), AfterWatermark(early=Always(), late=Always())),
     "only_updated, discarding": [
@@ -157,9 +156,9 @@ FIXED = {
     "once, outer, sliding windows": [of(once(InnerJoin), bm.SlidingWindows(2, 1)), of(once())],
     "once, outer, within": [of(once(InnerJoin), bm.Within(1, of="a")), of(once())],
     "once, outer, among windowings": [of(once(InnerJoin), {"x": bm.SlidingWindows(2, 1)}), of(once(), {"x": TENS})],
-    "once, outer, own windows": [of(once(InnerJoin), windows.OwnWindows()), of(once()), of(once(), OnlyOne())],
+    "once, outer, own windows": [of(once(InnerJoin), OwnWindows()), of(once()), of(once(), OnlyOne())],
     "once, outer, windows that are assigned otherwise": [
-        of(once(InnerJoin), windows.Twice(9)),
+        of(once(InnerJoin), Twice(9)),
         of(once(), OnlyOneFixed(9)),
     ],
     "once, own windows that merge": [of(once(InnerJoin), OnlyOneMerging())],
@@ -173,7 +172,7 @@ FIXED = {
         PLAIN.accumulate(n=Fold(0, max, "score")),
     ],
     # columns
-    "key is a list": [lambda: PLAIN.key_by("name").run(ONE_ROW)],
+    "kinds/window: key is a list": [lambda: PLAIN.key_by("name").run(ONE_ROW)],
     "id is a list": [lambda: PLAIN.deduplicate("name").run(ONE_ROW)],
     "key of rows is a list": [lambda: START.key_by("name").deduplicate("score", within=1).run(ONE_ROW)],
     "where a number": [lambda: PLAIN.where(pc.field("score") > 5).run(ONE_ROW)],
@@ -258,8 +257,8 @@ FIXED = {
     "a key among the values": [CHANGES.versions(5, values=[])],
     "a column with the name of an output column": [lambda: RATES.run(TestStream().add([{**CHANGE, "window_": 3}]))],
     "a table with the name of an output column": [bm.as_of_join(orders=ORDERS, windows=RATES)],
-    "an order's column called like the table": [lambda: as_of.join_of(my_rates=3)],
-    "an order's column with the name of an output column": [lambda: as_of.join_of(my_pane=3)],
+    "an order's column called like the table": [lambda: join_of(my_rates=3)],
+    "an order's column with the name of an output column": [lambda: join_of(my_pane=3)],
     "an input called initial": [bm.as_of_join(first=ORDERS, b=RATES)],
     "versions held until windows close": [
         RATES.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(bm.UntilWindowCloses())),
@@ -282,8 +281,8 @@ FIXED = {
     "on names too many": [joined(on={"my_cur": "cur"})],
     "on names nothing": [joined(on={"my_cur": "cur"})],
     "on is a number": [joined(on={"cur": "cur"})],
-    "keys of two types": [lambda: as_of.join_of(cur="EUR")],
-    "deleted is no boolean": [lambda: CHANGES.versions(5, deleted="gone").run(ONE_CHANGE)],
+    "keys of two types": [lambda: join_of(cur="EUR")],
+    "kinds/versions: deleted is no boolean": [lambda: CHANGES.versions(5, deleted="gone").run(ONE_CHANGE)],
     "a key is a list": [lambda: START.key_by("cur").versions(5).run(ONE_CHANGE)],
     "a join after a stage": [bm.as_of_join(first=PLAIN, rates=RATES, on={"team": "cur"})],
     "discarding after versions": [
@@ -407,7 +406,64 @@ FIXED = {
     "merge: an input called shards": [BOTH.accumulate(n=Count())],
     "merge: an input called self": [BOTH.accumulate(n=Count())],
 }
-OF_SPARK = {"panes of a list", "a table of pandas", "rows of a list", "merge of one frame", "inspect with no pipeline"}
+FIXED |= {
+    "changes without keys": [SET.suppress(SOON)],
+    "changes without event time": [SET.suppress(SOON)],
+    "changes of a pipeline that says more": [SET.suppress(SOON)],
+    "changes until windows close, without window": [
+        CHANGES.changes(window="window").suppress(bm.UntilWindowCloses("10 minutes")),
+        SET.suppress(SOON),
+    ],
+    "changes alone": [
+        SET.suppress(SOON),
+        CHANGES.changes(window="window").suppress(bm.UntilWindowCloses("10 minutes")),
+    ],
+    "a stage after changes": [
+        CHANGES.window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(r=Last("rate"))
+    ],
+    "a column that the output has": [lambda: SET.suppress(SOON).run(TestStream().add([{**CHANGE, "my_pane": 5}]))],
+    **{
+        f"rows with a column {column}": [
+            lambda: START.deduplicate("id", within=1).run(TestStream().add([{"ts": 1, "id": 1, "my_column": 2}]))
+        ]
+        for column in ("pane", "Window")
+    },
+    "grace over a pipeline": [PLAIN.allowed_lateness("1 minute").accumulating().suppress(bm.UntilWindowCloses())],
+    "event wait over panes without timestamps": [
+        TIMED.suppress(SOON),
+        TIMELESS.suppress(bm.UntilTimeLimit(5, clock="processing")),
+    ],
+    "a call after it": [PLAIN.accumulate(n=Count()).suppress(bm.UntilWindowCloses())],
+    "fold that cannot add up": [
+        of_sessions.accumulate(n=Fold(0, max, "score", merge=max)).suppress(bm.UntilWindowCloses())
+        for of_sessions in (PLAIN.window(bm.Sessions(5)).discarding(), PLAIN.discarding())
+    ],
+    "a next stage that comes too late": [
+        LATE.accumulating()
+        .suppress(bm.UntilWindowCloses())
+        .then(bm.Pipeline().allowed_lateness(5).accumulating().accumulate(n=Count()))
+    ],
+    "a next stage after an event wait": [
+        PLAIN.suppress(SOON).then(bm.Pipeline().allowed_lateness(10).accumulating().accumulate(n=Count()))
+    ],
+    "held without suppress": [lambda: PLAIN.suppress(bm.UntilWindowCloses()).state(ONE_ROW).held()],
+    "a script with a checkpoint": [lambda: PLAIN.state(ONE_ROW)],
+    "a sequence without order": [CHANGES.versions(5, sequence_by="rate")],
+    "within, alone": [MEETING.window(bm.Within(1, of="a")).accumulate(n=InnerJoin("a", "b"))],
+    "COUNTED.window(CountWindows(3, numbered_by='name'))": [
+        lambda: COUNTED.window(bm.CountWindows(3, numbered_by="score")).run(ONE_ROW)
+    ],
+    "rows by a map": [lambda: COUNTED.window(bm.CountWindows(3, order_by="score")).run(ONE_ROW)],
+    "a table with more lateness than history": [lambda: bm.VersionedTable("2 minutes", allowed_lateness="2 minutes")],
+}
+OF_SPARK = {
+    "a session with what a table began with",
+    "panes of a list",
+    "a table of pandas",
+    "rows of a list",
+    "merge of one frame",
+    "inspect with no pipeline",
+}
 """Messages that need a session: tests/spark."""
 TRANSCRIPTS = {
     "A trigger that can lose rows: AfterCount": "loses rows: count",
@@ -420,38 +476,37 @@ TRANSCRIPTS = {
 }
 """Refusals of tests/transcripts, by the entry of FIXED that mends them."""
 FIXED |= {f"transcript: {title}": FIXED[name] for title, name in TRANSCRIPTS.items()}
-REFUSALS = {
-    **{name: pipeline.explain for of in (windows, deduplicate, refine) for name, pipeline, _ in of.TOGETHER},
-    **{
-        name: lambda one=pipeline: one.run(ONE_ROW)
-        for of in (windows, deduplicate, refine)
-        for name, pipeline, _ in of.COLUMNS
-    },
-    **{
-        name: call
-        for of in (as_of, deduplicate, refine, suppress, versions, at_rest, forms, pipelines)
-        for name, _, call, _ in of.REFUSED
-    },
-    **{f"of rows {number}": call for number, (call, _) in enumerate(windows_of_rows.COUNTED_TOGETHER)},
-    **{f"merge: {name}": call for name, call, *_ in merges.REFUSED},
-    **{
-        f"transcript: {one.title}": lambda one=one: one.build().run(one.script())
-        for one in transcripts()
-        if one.file == "refusals" and one.refused
-    },
-}
+HERE = Path(__file__).parent
 
 
-def message(call):
+def recorded():
+    """The refusals of all folders, by name; of names that several folders have with the folder."""
+    tables = {str(path.parent.relative_to(HERE)): messages(path) for path in sorted(HERE.rglob("refused.txt"))}
+    times = Counter(name for table in tables.values() for name in table)
+    return {
+        name if times[name] == 1 else f"{folder}: {name}": message
+        for folder, table in tables.items()
+        for name, message in table.items()
+    }
+
+
+def message(transcript):
     with pytest.raises(bm.BeamishError) as caught:
-        call()
-    return str(caught.value)
+        transcript.build().run(transcript.script())
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+REFUSALS = recorded() | {
+    f"transcript: {one.title}": one for one in transcripts() if one.file == "refusals" and one.refused
+}
+OF_OPTIONS = ("OptionError", "ScriptError", "StateError", "UserFunctionError", "NumericOverflowError")
+"""Errors whose message has the right value itself, or that are not of how a pipeline is composed."""
 
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_fixes_of_errors_work(name):
-    said = message(REFUSALS[name])
-    if name in OF_SPARK or not ADVICE.search(said):
+    kind, _, said = (REFUSALS[name] if isinstance(REFUSALS[name], str) else message(REFUSALS[name])).partition(": ")
+    if name in OF_SPARK or (name not in FIXED and (kind in OF_OPTIONS or not ADVICE.search(said))):
         return
     assert FIXED.get(name), f"{said!r}: add what it advises to FIXED"
     for fixed in FIXED[name]:
@@ -464,3 +519,19 @@ def test_fixes_of_errors_work(name):
 
 def test_every_fix_belongs_to_an_error():
     assert FIXED.keys() <= REFUSALS.keys()
+
+
+@pytest.mark.parametrize("path", sorted(HERE.rglob("refused.txt")), ids=lambda path: path.parent.name)
+def test_every_recorded_refusal_has_a_test(path):
+    """An f-string stands for any of its texts."""
+    trees = [ast.parse(test.read_text("utf-8")) for test in path.parent.glob("test_*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    drawn = [
+        "".join(re.escape(part.value) if isinstance(part, ast.Constant) else ".*" for part in node.values)
+        for node in nodes
+        if isinstance(node, ast.JoinedStr)
+        and sum(len(str(part.value)) for part in node.values if isinstance(part, ast.Constant)) > 4
+    ]
+    names = [name.removeprefix("merge: ") for name in messages(path)]
+    assert [name for name in names if name not in texts and not any(re.fullmatch(one, name) for one in drawn)] == []

@@ -10,7 +10,7 @@ from beamish import accumulations as a
 from beamish.kernels.field_paths import value_of
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Repeatedly
-from tests.refused import refused
+from tests.refused import raises_with
 
 FLAT = [
     {"ts": 1, "k": "a", "v": 3, "id": 1, "gone": False, "w": 1.5},
@@ -252,10 +252,10 @@ def test_a_field_is_found_in_another_case_if_only_one_is():
 )
 def test_a_path_to_no_field_is_refused_with_what_there_is(name, fragments):
     rows = TestStream().add([{"ts": 1, "r": {"v": 1, "l": [{"x": 1}]}}])
-    refused(
+    raises_with(
         bm.ColumnError, lambda: start(str).window(bm.FixedWindows(10)).accumulate(s=a.Count(name)).run(rows), fragments
     )
-    refused(
+    raises_with(
         bm.ColumnError,
         lambda: start(str).key_by(name).window(bm.FixedWindows(10)).accumulate(s=a.Count()).run(rows),
         fragments,
@@ -267,7 +267,7 @@ def test_an_event_time_at_no_field_is_refused(name):
     pipeline = (
         bm.Pipeline().event_time(name, bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10)).accumulate(n=a.Count())
     )
-    refused(bm.ColumnError, lambda: pipeline.run(TestStream().add([{"r": {"ts": 1}}])), [f"no column {name!r}"])
+    raises_with(bm.ColumnError, lambda: pipeline.run(TestStream().add([{"r": {"ts": 1}}])), [f"no column {name!r}"])
 
 
 def test_an_event_time_in_a_null_struct_is_null():

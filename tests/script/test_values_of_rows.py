@@ -11,7 +11,7 @@ import beamish as bm
 from beamish.accumulations import Collect, Count, Last
 from beamish.testing import TestStream
 from beamish.triggers import Always
-from tests.refused import refused
+from tests.refused import raises_with
 from tests.rubbish.python_values import FAMILIES, NULLS, RECORDS, REFUSED, TIMES, TOGETHER
 
 DAY = dt.date(2024, 1, 1)
@@ -71,7 +71,7 @@ def test_two_types_in_a_column_are_refused_by_row(way, bundles):
         rows = ["row 1", "row 2"]
         if way == "initial":
             rows = ["initial row 1", "initial row 2" if bundles == 1 else "row 1"]
-        refused(
+        raises_with(
             bm.ScriptError,
             lambda given=given: WAYS[way](*given),
             ["column 'v'", f"types, {first} and {second}", f"({rows[0]})", f"({rows[1]})"],
@@ -83,9 +83,9 @@ def test_a_date_before_a_datetime_is_refused_as_after_it():
         "column 'v': values of different types, date and datetime: datetime.date(2024, 1, 1) (row 1) and "
         "datetime.datetime(2024, 1, 1, 5, 0, tzinfo=datetime.timezone.utc) (row 2); convert one of them"
     )
-    refused(bm.ScriptError, lambda: as_values([DAY, FIVE]), [message])
-    refused(bm.ScriptError, lambda: as_keys([DAY], [FIVE]), ["(row 1)", "(row 2)"])
-    refused(bm.ScriptError, lambda: as_values([{"a": [FIVE]}, {"a": [None, DAY]}]), ["at ['a'][0]", "at ['a'][1]"])
+    raises_with(bm.ScriptError, lambda: as_values([DAY, FIVE]), [message])
+    raises_with(bm.ScriptError, lambda: as_keys([DAY], [FIVE]), ["(row 1)", "(row 2)"])
+    raises_with(bm.ScriptError, lambda: as_values([{"a": [FIVE]}, {"a": [None, DAY]}]), ["at ['a'][0]", "at ['a'][1]"])
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -106,15 +106,17 @@ def test_ints_among_floats_and_decimals_are_equal_to_what_was_given():
 
 
 def test_a_row_of_a_table_is_named_beside_its_initial_rows():
-    refused(bm.ScriptError, lambda: in_versions([1, 2], [3, 2**63]), ["column 'v': row 2 is 9223372036854775808"])
-    refused(bm.ScriptError, lambda: in_versions([1, 2**63], [3]), ["column 'v': initial row 2 is 9223372036854775808"])
+    raises_with(bm.ScriptError, lambda: in_versions([1, 2], [3, 2**63]), ["column 'v': row 2 is 9223372036854775808"])
+    raises_with(
+        bm.ScriptError, lambda: in_versions([1, 2**63], [3]), ["column 'v': initial row 2 is 9223372036854775808"]
+    )
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_unsupported_value_is_named_by_row_and_column(name):
     make, reason = REFUSED[name]
     for run in WAYS.values():
-        refused(bm.ScriptError, lambda run=run: run([None, make()]), ["column 'v'", "row 2 ", reason])
+        raises_with(bm.ScriptError, lambda run=run: run([None, make()]), ["column 'v'", "row 2 ", reason])
 
 
 @pytest.mark.parametrize("null", NULLS, ids=repr)
@@ -139,25 +141,25 @@ def test_records_of_pandas_with_a_null_time_are_rows():
 
 @pytest.mark.parametrize(("time", "reason"), TIMES.values(), ids=TIMES)
 def test_an_invalid_time_is_named_by_row(time, reason):
-    refused(
+    raises_with(
         bm.ScriptError,
         lambda: ALL.run(TestStream().add([{"ts": 1, "v": 1}]).add([{"ts": time}])),
         ["'ts'", "ow 2", reason],
     )
     for call in (TestStream().advance_watermark_to, TestStream().advance_processing_time_to):
         if time != float("inf"):
-            refused(bm.ScriptError, lambda call=call: call(time), [call.__name__])
+            raises_with(bm.ScriptError, lambda call=call: call(time), [call.__name__])
 
 
 def test_nat_is_not_a_time():
-    refused(bm.ScriptError, lambda: TestStream().advance_watermark_to(NULLS[1]), ["advance_watermark_to=NaT"])
-    refused(bm.ScriptError, lambda: TestStream().step(clock=np.datetime64("NaT")), ["step(clock)"])
+    raises_with(bm.ScriptError, lambda: TestStream().advance_watermark_to(NULLS[1]), ["advance_watermark_to=NaT"])
+    raises_with(bm.ScriptError, lambda: TestStream().step(clock=np.datetime64("NaT")), ["step(clock)"])
 
 
 @pytest.mark.parametrize("name", [1, None, ("a", "b"), "\ud800"], ids=repr)
 def test_a_column_name_is_text(name):
-    refused(bm.ScriptError, lambda: TestStream().add([{"ts": 1}, {"ts": 1, name: 2}]), [f"a column {name!r}"])
-    refused(
+    raises_with(bm.ScriptError, lambda: TestStream().add([{"ts": 1}, {"ts": 1, name: 2}]), [f"a column {name!r}"])
+    raises_with(
         bm.ScriptError, lambda: TABLE.run(TestStream(), initial=[{"ts": 1, "k": 1, name: 2}]), [f"a column {name!r}"]
     )
 
@@ -179,7 +181,7 @@ def test_an_invalid_change_is_named_by_row(form, row, fragment):
     )
     good = {"flink": {"ts": 1, "op": "+I", "v": 1}, "diff": {"ts": 1, "_diff": np.int64(2), "v": 1}}
     first = good.get(form, {"op": "c", "before": None, "after": {"ts": 1, "v": 1}})
-    refused(
+    raises_with(
         bm.ScriptError,
         lambda: pipeline.accumulate(n=Count()).run(TestStream().add([first, row])),
         ["row 2: ", fragment],
@@ -191,10 +193,10 @@ def test_an_invalid_pane_is_named_by_row():
         bm.Pipeline().from_panes().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
     )
     row = {"timestamp": 1, "pane": None, "window": None}
-    refused(
+    raises_with(
         bm.ScriptError, lambda: pipeline.accumulate(n=Count()).run(TestStream().add([row])), ["row 1: ", "pane=None"]
     )
     row = {"timestamp": 1, "pane": {"kind": "PANE"}, "window": 3}
-    refused(
+    raises_with(
         bm.ScriptError, lambda: pipeline.accumulate(n=Count()).run(TestStream().add([row])), ["row 1: ", "window=3"]
     )
