@@ -18,6 +18,7 @@ from beamish.kernels.spec import UnreadableError, read_spec
 from beamish.local import Variation, trace
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Trigger
+from tests.hostile import HOSTILE, fails
 from tests.own.accumulations import Distinct
 
 RUNS = (
@@ -32,16 +33,6 @@ RUNS = (
     "ctypes.dlopen",
 )
 IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/exports.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/runtime/workers.py", "beamish/testing/laws/check.py", "beamish/watching.py"}  # fmt: skip
-HOSTILE = [
-    "__import__('os').system('touch {file}')",
-    "'); DROP TABLE panes; --",
-    "${{jndi:ldap://localhost/a}}",
-    "{{0.__class__.__mro__}} %s %(x)s \\N{{DIGIT ONE}}",
-    "`id` $(touch {file}) ; touch {file}",
-    '"; import os; os.system("touch {file}") #',
-    "c__builtin__\neval\n(V1\ntR.",
-    "a\x00b\u202e\ud7ff\U0010ffff",
-]
 
 
 class Evil:
@@ -186,10 +177,6 @@ def test_no_module_unpickles_or_evaluates(root):
 def test_an_accumulator_is_stored_as_data_never_as_code():
     with pytest.raises(TypeError, match="Evil"):
         encode(Evil("x"))
-
-
-def fails(a, b):
-    raise ValueError(f"4111-1111 {a} {b}")
 
 
 SECRET = (

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import beamish as bm
-from beamish import Pane, PaneKind
+from beamish import Pane
 from beamish.testing import TestStream
 from tests.lines import line
-from tests.transcripts.reading import Transcript, transcripts
+from tests.transcripts.cases import CASES, by_key
+from tests.transcripts.reading import Transcript
 from tests.twin.run import trace
 
 Runner = Callable[[bm.Pipeline, TestStream], Sequence[Sequence[Pane]]]
@@ -21,18 +22,6 @@ RUNNERS: dict[str, Runner] = {
     "twin": lambda pipeline, script: trace(pipeline, script.events),
     "engine": lambda pipeline, script: [panes for _, panes in script.trace(pipeline)],
 }
-CASES = transcripts()
-
-
-def by_key(lines: Sequence[str]) -> list[str]:
-    """Between keys no order is promised (rules/output.md#order-of-output), nor among dropped rows."""
-
-    def place(text: str) -> tuple[str, bool, str]:
-        dropped = text.startswith(PaneKind.DROPPED)
-        key = re.match(r"\w+ (.*?)(\[|global|no window)", text)
-        return key[1] if key else "", not dropped, text if dropped else ""
-
-    return sorted(lines, key=place)
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

@@ -11,8 +11,8 @@ from beamish.accumulations.approx_count_distinct import _sigma, _tau
 from beamish.errors import OptionError
 from beamish.kernels.codes import hash_values
 from beamish.kernels.groups import Groups
+from tests.accumulations.kinds import KINDS
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, rows_of, value, values
-from tests.accumulations.test_min_max import KINDS
 
 HASHES_OF_TEXT = [12035550249420947055, 896903180678302595, 6052018698324344972]
 HASHES_OF_INTS = [16294208416658607535, 10451216379200822465, 16490336266968443936]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import Collect
+from tests.accumulations.kinds import KINDS, order
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, values
-from tests.accumulations.test_min_max import KINDS, order
 
 
 def test_collect_is_in_the_order_of_event_times_and_leaves_out_nulls():

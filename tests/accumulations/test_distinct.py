@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import CollectSet, CountDistinct, TopNByKey
 from beamish.errors import OptionError
+from tests.accumulations.kinds import KINDS, order
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
-from tests.accumulations.test_min_max import KINDS, order
 
 
 def test_collect_set_leaves_out_duplicates_and_nulls_and_sorts():

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import First, Last
 from beamish.errors import OptionError
+from tests.accumulations.kinds import KINDS, order
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, values
-from tests.accumulations.test_min_max import KINDS, order
 
 
 def test_first_and_last_use_event_time():

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import MaxBy, MinBy
 from beamish.errors import ColumnError, OptionError
+from tests.accumulations.kinds import KINDS, order
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, values
-from tests.accumulations.test_min_max import KINDS, order
 
 LONG, STRING = pa.int64(), pa.string()
 

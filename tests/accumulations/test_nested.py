@@ -12,9 +12,9 @@ from beamish.accumulations.base.retractable import retractable
 from beamish.kernels.buffers import cast
 from beamish.kernels.groups import Groups
 from beamish.testing import TestStream
+from tests.accumulations.kinds import order
 from tests.accumulations.laws import FEW, GROUPS
-from tests.accumulations.test_min_max import order
-from tests.accumulations.test_retractable import stored
+from tests.accumulations.stored import stored
 from tests.kernels.nested import TYPES, values_of
 
 

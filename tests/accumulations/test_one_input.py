@@ -5,7 +5,7 @@ import pytest
 
 from beamish.accumulations import CoGroup, InnerJoin, LeftOuterJoin, Sum
 from beamish.accumulations.base.accumulation import MergedInput
-from tests.accumulations.test_accumulation import EVERY, Spread
+from tests.accumulations.every import EVERY, Spread
 
 INPUTS = {
     name: MergedInput(name, number, ("k",), {"k": pa.string(), "x": pa.int64()})

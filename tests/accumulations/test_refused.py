@@ -32,13 +32,13 @@ AT_ONCE = {
     "keep rows of every pair": lambda: InnerJoin("a", "b", keep_rows={"a": 3}),
     "keep every pair for a time": lambda: FullOuterJoin("a", "b", keep_for={"a": 3}),
     **{
-        f"keep {rows!r} rows": lambda rows=rows: InnerJoin("a", "b", once=True, keep_rows={"b": rows})
+        f"keep {rows!r} rows": partial(InnerJoin, "a", "b", once=True, keep_rows={"b": rows})
         for rows in (0, -1, 2.0, True, "3", None)
     },
     "keep rows of no input": lambda: InnerJoin("a", "b", once=True, keep_rows={"c": 3}),
     "keep for of no input": lambda: InnerJoin("a", "b", once=True, keep_for={"c": 3}),
     **{
-        f"keep for {kept!r}": lambda kept=kept: InnerJoin("a", "b", once=True, keep_for={"a": kept})
+        f"keep for {kept!r}": partial(InnerJoin, "a", "b", once=True, keep_for={"a": kept})
         for kept in (0, -1, "0 seconds")
     },
     "keep for a while": lambda: InnerJoin("a", "b", once=True, keep_for={"a": "a while"}),

@@ -14,6 +14,7 @@ from beamish.accumulations.base.retractable import Invertible, Multiset, Retract
 from beamish.errors import NumericOverflowError
 from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_same, values
+from tests.accumulations.stored import stored
 
 LONG, STRING, DOUBLE, COST = pa.int64(), pa.string(), pa.float64(), pa.decimal128(10, 2)
 VALUES = {
@@ -82,16 +83,6 @@ CASES = [
     (Balance("x"), (LONG,)),
 ]
 IDS = [f"{case!r} of {', '.join(map(str, types))}".split(" at 0x")[0] for case, types in CASES]
-
-
-def stored(state):
-    """A state on its way through bytes, as between two steps."""
-    table = pa.table(state, names=[str(i) for i in range(len(state))])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    with pa.ipc.open_stream(sink.getvalue()) as reader:
-        return [column.combine_chunks() for column in reader.read_all().columns]
 
 
 def signed(rows, sign, types):

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import BottomN, TopN, TopNByKey
 from beamish.errors import OptionError
+from tests.accumulations.kinds import KINDS, order
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
-from tests.accumulations.test_min_max import KINDS, order
 
 
 def test_top_n_is_the_greatest_first_with_duplicates():

@@ -22,7 +22,7 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish.durations import duration
 from beamish.kernels.identity import check_says_what_it_is, identity, same_identity
-from tests.accumulations.test_accumulation import EVERY
+from tests.accumulations.every import EVERY
 
 
 class Colour(enum.Enum):

@@ -29,10 +29,10 @@ from tests.kinds.refine.strategy import SHOWN, conditioned, one_of, refined
 from tests.kinds.suppress import strategy as suppress
 from tests.kinds.suppress.strategy import busy, busy_scripts, sessions_of_one_key, some_buffers, suppressed
 from tests.kinds.versions import strategy as versions
+from tests.kinds.window.strategy_of_errors import Picky, dropping, huge, picky, poisoned, poisoned_scripts
+from tests.kinds.window.strategy_of_forgetting import forgetting, spans
+from tests.kinds.window.strategy_of_retention import ending, meeting, retaining
 from tests.kinds.window.strategy_of_rows import counted, keyed, untimed_merges
-from tests.kinds.window.test_laws_errors import Picky, dropping, huge, picky, poisoned, poisoned_scripts
-from tests.kinds.window.test_laws_forgetting import forgetting, spans
-from tests.kinds.window.test_laws_retention import ending, meeting, retaining
 from tests.own.windows import Absorbed
 from tests.seconds import S
 from tests.strategies import changelogs, flows, merges

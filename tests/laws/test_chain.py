@@ -21,13 +21,13 @@ from tests.cost import cost
 from tests.declared_options import evolve, said
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
 from tests.laws.ledger import live_panes
-from tests.laws.test_ledger import windows_by_overlap
 from tests.lines import line
 from tests.seconds import S
 from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
+from tests.strategies.windows import windows_by_overlap
 
 retracting_stages = pipelines(
     window=windows_by_overlap,

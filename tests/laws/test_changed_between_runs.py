@@ -27,7 +27,7 @@ from tests.kinds.refine.strategy import Shown, refined
 from tests.kinds.suppress.strategy import suppresses
 from tests.kinds.versions import strategy as tables
 from tests.kinds.window.strategy_of_rows import counted
-from tests.kinds.window.test_laws_windowings import of_windowing
+from tests.kinds.window.windowings import of_windowing
 from tests.strategies import merges
 from tests.strategies.chains import LATER, chains
 from tests.strategies.changed import changed, changed_tables, checked

@@ -10,12 +10,12 @@ from beamish.accumulations import Count, Max, Min, Sum
 from beamish.testing import laws
 from beamish.testing.laws import variants
 from tests.kinds.suppress.strategy import suppressed
-from tests.laws.test_ledger import windows_by_overlap
 from tests.own.accumulations import Balance, Distinct, Range
 from tests.strategies.accumulations import exact
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
+from tests.strategies.windows import windows_by_overlap
 
 added_up = st.sampled_from(
     [Count(), Sum("score"), Min("name"), Max("cost"), Min("ratio"), Range("score"), Balance("score"), Distinct("name")]

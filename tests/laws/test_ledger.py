@@ -12,22 +12,11 @@ from tests.declared_options import said
 from tests.laws.batches import batch, meets_a_session_gone, numbered
 from tests.laws.ledger import check_rows, live_panes
 from tests.lines import line
-from tests.own.windows import OwnGap, UntilMinute
 from tests.strategies.accumulations import exact
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
-from tests.strategies.windows import calendar_windows, fixed_windows, global_windows, sessions, sliding_windows
-
-windows_by_overlap = st.one_of(
-    fixed_windows,
-    sliding_windows,
-    sessions,
-    sessions,
-    calendar_windows,
-    global_windows,
-    st.sampled_from([UntilMinute(), OwnGap()]),
-)
+from tests.strategies.windows import windows_by_overlap
 
 
 @pytest.mark.of_law("law-live-panes-equal-batch")

@@ -5,7 +5,6 @@ What runs on Spark has its share in tests/spark/test_laws_on_spark.py.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -15,19 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.budget import LAWS, TESTS, search
-
-
-def written():
-    """The tests with ``@given`` in a file of laws, and its state machines: file and name, read from the source."""
-    return {
-        f"{path.relative_to(TESTS.parent)}::{node.name}"
-        for path in LAWS
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-        if any("given(" in ast.unparse(one) for one in node.decorator_list)
-        or any("run_state_machine_as_test(" in ast.unparse(line) for line in node.body)
-    }
+from tests.budget import search
+from tests.laws.written import written
 
 
 def collected(root, *arguments, seconds=0):

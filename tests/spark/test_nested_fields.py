@@ -7,7 +7,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Collect, Count, Last, Min, Sum
 from beamish.testing import TestStream
-from tests.pipeline.test_nested_fields import DEEP, FLAT, nested
+from tests.pipeline.nested import DEEP, FLAT, nested
 from tests.spark.test_rubbish import streamed
 
 ROWS = (

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Reduce, Sum
-from tests.test_security import HOSTILE, fails
+from tests.hostile import HOSTILE, fails
 
 TIMED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
 

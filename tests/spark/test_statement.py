@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import beamish as bm
-from tests.statement.test_answers import KSQLDB, TYPED
-from tests.statement.test_joins import CHANGED, ENRICHED, PAID, PAIRS, TABLES
-from tests.statement.test_tables import USERS, changes
+from tests.statement.joins import CHANGED, ENRICHED, PAID, PAIRS, TABLES
+from tests.statement.ksqldb import KSQLDB, TYPED
+from tests.statement.users import USERS, changes
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,8 @@ from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS
 from tests.lines import line
-from tests.test_transcripts import CASES
-from tests.test_transcripts import by_key as lines_by_key
+from tests.transcripts.cases import CASES
+from tests.transcripts.cases import by_key as lines_by_key
 
 pytestmark = pytest.mark.spark
 

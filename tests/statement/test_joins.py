@@ -2,7 +2,6 @@
 
 import pickle
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,12 +12,7 @@ from beamish.accumulations import InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 from tests.public_names import public_names
-
-WATERMARK = bm.BoundedOutOfOrderness(0)
-TABLES = {
-    "rates": bm.Pipeline().event_time("ts", WATERMARK).key_by("currency").versions("1 hour", deleted="gone"),
-    "names": bm.Pipeline().event_time("ts", WATERMARK).key_by("id").versions("1 hour"),
-}
+from tests.statement.joins import CHANGED, ENRICHED, ORDERS, PAID, PAIRS, RATES, TABLES, WATERMARK
 
 
 def sql(text, **options):
@@ -92,16 +86,6 @@ def test_a_stream_with_a_table_is_an_as_of_join():
     assert sql(text.format("EMIT FINAL")).pipeline == bm.as_of_join(**streams, **options, grace="1 hour")
     changes = bm.as_of_join(**streams, **options, early=True).accumulating_and_retracting()
     assert sql(text.format("EMIT CHANGES")).pipeline == changes
-
-
-ORDERS: list[dict[str, Any]] = [{"ts": 1, "id": 7, "item": "tea"}, {"ts": 2, "id": None, "item": "jam"}]
-PAYMENTS: list[dict[str, Any]] = [
-    {"ts": 3, "oid": 7, "amount": 4},
-    {"ts": 20, "oid": 7, "amount": 5},
-    {"ts": 3, "oid": None, "amount": 9},
-]
-PAID = TestStream().add(ORDERS, input="orders").add(PAYMENTS, input="payments").advance_watermark_to_infinity()
-PAIRS = "FROM orders AS o {} JOIN payments AS p WITHIN 10 SECONDS ON o.id = p.oid {}"
 
 
 @pytest.mark.parametrize("emit", ["EMIT CHANGES", "EMIT FINAL", ""])
@@ -196,20 +180,6 @@ def test_each_stream_may_have_an_event_time_of_its_own():
     assert hash(query) == hash(pickle.loads(pickle.dumps(query)))
     with pytest.raises(bm.OptionError, match=r"names no 'payments'"):
         sql(WITHIN.format("", "1 MINUTE", ""), event_time={"orders": "ordered"})
-
-
-RATES = [{"ts": 1, "currency": "EUR", "rate": 1.1, "gone": False}, {"ts": 20, "currency": "EUR", "gone": True}]
-CHANGED = (
-    TestStream()
-    .add(RATES, input="rates")
-    .add([{"ts": 10, "id": 7, "cur": "eur"}, {"ts": 30, "id": 8, "cur": "eur"}], input="orders")
-    .add([{"ts": 5, "currency": "EUR", "rate": 1.2, "gone": False}], input="rates")
-    .add([{"ts": 2, "id": 7, "name": "ann"}], input="names")
-    .advance_watermark_to_infinity()
-)
-ENRICHED = """
-    SELECT o.id, rate, n.name FROM orders o {how} JOIN rates ON rates.currency = upper(o.cur) {how} JOIN names n ON o.id = n.id {emit}
-"""
 
 
 @pytest.mark.parametrize(

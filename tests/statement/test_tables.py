@@ -10,10 +10,7 @@ import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import Always
-
-WATERMARK = bm.BoundedOutOfOrderness(0)
-CHANGES = bm.Pipeline().event_time("ts", WATERMARK).key_by("id")
-USERS = CHANGES.versions("1 day", deleted="gone")
+from tests.statement.users import CHANGES, USERS, WATERMARK, changes
 
 
 def sql(text, table=USERS, **options):
@@ -23,15 +20,6 @@ def sql(text, table=USERS, **options):
 def shown(panes):
     """``P a 1``: a pane of the key a with the value 1."""
     return [" ".join([pane.kind[0], *map(str, [*pane.key.values(), *pane.values.values()])]) for pane in panes]
-
-
-def changes(*rows):
-    """A bundle for each change, ``(id, name, points)``; without a name: a delete. Its time is its place."""
-    script = TestStream()
-    for ts, (id_, name, *points) in enumerate(rows):
-        row = {"ts": ts, "id": id_, "name": name, "points": points[0] if points else None, "gone": name is None}
-        script = script.add([row])
-    return script
 
 
 NAMES = "SELECT name, COUNT(*) AS n FROM users {} GROUP BY name {}"

@@ -75,3 +75,14 @@ def windowings(first: bm.WindowOption) -> st.SearchStrategy[bm.Windowings]:
 def unit(option: bm.WindowOption | None) -> int:
     """The length of a second of the script: calendar windows are longer than seconds."""
     return 40_000 if isinstance(option, bm.CalendarWindows) else 1
+
+
+windows_by_overlap = st.one_of(
+    fixed_windows,
+    sliding_windows,
+    sessions,
+    sessions,
+    calendar_windows,
+    global_windows,
+    st.sampled_from([UntilMinute(), OwnGap()]),
+)

@@ -16,7 +16,7 @@ from beamish.testing import TestStream, laws
 from beamish.testing import strategies as st
 from beamish.testing.laws.expected import Query
 from beamish.triggers import AfterCount, AfterWatermark, Always
-from tests.testing.test_strategies import PIPELINES, VISITS, delayed, rows_for, source, trigger
+from tests.testing.visits import PIPELINES, VISITS, delayed, rows_for, source, trigger
 
 EXAMPLES = max(settings().max_examples // 2, 5)
 late = source.window(bm.Sessions("10 minutes")).trigger(trigger).allowed_lateness("30 minutes")

@@ -6,7 +6,7 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.laws.test_search import written
+from tests.laws.written import written
 from tools import soak
 
 

@@ -19,6 +19,7 @@ from beamish.testing import TestStream
 from tests.agreement import agree, close
 from tests.cost import cost
 from tests.declared_options import said
+from tests.kinds.as_of.rows import ROWS, met, value_names
 from tests.kinds.versions.batch import (
     declaring,
     dropped_ids,
@@ -31,13 +32,12 @@ from tests.kinds.versions.batch import (
     ordered_by_id,
     rows_of,
 )
+from tests.kinds.versions.beginning import begins_as_with_a_first_bundle
 from tests.kinds.versions.strategy import Drawing, as_of_joins, no, scripts, simple, yes
-from tests.kinds.versions.test_laws import begins_as_with_a_first_bundle
 from tests.lines import line
 from tests.strategies.pipelines import retracting
 
 UNLISTED = Drawing(with_dropped=no)
-ROWS = {"lefts": ("rows",), "tables": ("rows",)}
 
 
 def test_lateness_is_known_at_a_watermark_before_1970():
@@ -45,25 +45,6 @@ def test_lateness_is_known_at_a_watermark_before_1970():
     pipeline = bm.as_of_join(orders=at["orders"], rates=at["rates"].versions(1)).with_dropped()
     script = TestStream().add([{"ts": -5, "rate": 1}], input="rates").advance_watermark_to(-10)
     agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
-
-
-def met(pipeline, panes):
-    """The id of each emitted row, and its match; each once."""
-    found = {pane.values["id"]: pane.values[table_name(pipeline)] for pane in panes}
-    assert len(found) == len(panes), "a row came out twice"
-    return found
-
-
-def table_name(pipeline):
-    return pipeline.flow.takes[1].name
-
-
-def value_names(pipeline, script):
-    """The columns of a version; of a table of rows."""
-    options, source = said(pipeline).versions, pipeline.flow.inputs[1]
-    rows = (row for step in map(as_step, script.events) if step.input == source.name for row in step.rows)
-    hidden = {*source.keys, source.event_time, options.deleted, options.sequence_by}
-    return options.values or [name for name in next(rows) if name not in hidden]
 
 
 def batch_of(pipeline, script, panes):

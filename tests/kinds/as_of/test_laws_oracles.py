@@ -17,7 +17,7 @@ from beamish.instants import instant
 from beamish.kinds.versions.options import VALID_FROM
 from tests.agreement import close
 from tests.declared_options import said
-from tests.kinds.as_of.test_laws import ROWS, met, value_names
+from tests.kinds.as_of.rows import ROWS, met, value_names
 from tests.kinds.versions.batch import declaring, dropped_ids, live, numbered, rows_of
 from tests.kinds.versions.strategy import Drawing, as_of_joins, scripts, simple, yes
 from tests.strategies.pipelines import retracting

@@ -6,7 +6,7 @@ import beamish as bm
 from beamish.accumulations import Last
 from beamish.testing import TestStream
 from beamish.triggers import Always
-from tests.kinds.suppress.test_suppress import CLOCK, SOURCE, at, row
+from tests.kinds.suppress.totals import CLOCK, SOURCE, at, row
 
 
 def test_state_of_changes_shows_the_newest_row_of_each_slot_once_though_many_came():

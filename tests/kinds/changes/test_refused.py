@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import beamish as bm
 from beamish.testing import TestStream
-from tests.kinds.suppress.test_suppress import CHANGES, CLOSES, EVENT, NEXT, SOURCE, TOTALS, at, row
+from tests.kinds.suppress.totals import CHANGES, CLOSES, EVENT, NEXT, SOURCE, TOTALS, at, row
 from tests.refused import cases, refused
 
 OPTIONS = {

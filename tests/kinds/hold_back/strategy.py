@@ -13,7 +13,7 @@ from beamish.source import Source
 from beamish.testing import TestStream
 from tests.kinds.hold_back.stage import held_back
 from tests.kinds.suppress.strategy import patient, until_limit
-from tests.kinds.window.test_laws_errors import changed
+from tests.kinds.window.strategy_of_errors import changed
 from tests.strategies.scripts import dense_scripts
 
 SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))

@@ -1,7 +1,7 @@
 import beamish as bm
 from beamish.testing import TestStream
+from tests.kinds.hold_back.pipelines import PIPELINES, SCRIPT, SOURCE
 from tests.kinds.hold_back.stage import held_back
-from tests.kinds.hold_back.test_hold_back import PIPELINES, SCRIPT, SOURCE
 
 
 def test_a_custom_kind_of_stage_runs_between_pipelines_with_a_restart(spark, by_key):

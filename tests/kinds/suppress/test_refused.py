@@ -4,7 +4,7 @@ import beamish as bm
 from beamish.accumulations import Count, Fold, InnerJoin
 from beamish.testing import TestStream
 from beamish.triggers import Always
-from tests.kinds.suppress.test_suppress import CLOSES, EVENT, NEXT, SOURCE, TOTALS
+from tests.kinds.suppress.totals import CLOSES, EVENT, NEXT, SOURCE, TOTALS
 from tests.refused import MEETING, RATES, cases, joined, refused
 
 REFUSED = {

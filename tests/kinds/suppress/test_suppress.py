@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
+from tests.kinds.suppress.totals import CHANGES, CLOCK, CLOSES, EVENT, NEXT, SOURCE, TOTALS, at, row
 from tests.own.windows import Absorbed
 from tests.public_names import public_names
 from tests.twin.run import run
-
-SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
-TOTALS = SOURCE.window(bm.FixedWindows(60)).trigger(Always()).allowed_lateness(30).accumulating()
-TOTALS = TOTALS.accumulate(total=Sum("v"))
-CHANGES = SOURCE.changes(deleted="gone", sequence_by="seq", window="window")
-CLOSES = bm.UntilWindowCloses()
-EVENT = bm.UntilTimeLimit(10, clock="event")
-CLOCK = bm.UntilTimeLimit(10, clock="processing")
-
-
-def at(second):
-    return datetime.fromtimestamp(second, UTC)
-
-
-def row(k, v, ts, **more):
-    return {"k": k, "v": v, "ts": ts, **more}
-
-
-NEXT = bm.Pipeline().accumulating().accumulate(n=Count())
 
 
 def test_a_next_stage_with_enough_lateness_or_a_wait_on_the_clock_is_taken():

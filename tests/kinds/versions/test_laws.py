@@ -13,9 +13,9 @@ import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.script import Bundle, as_step
+from beamish.script import as_step
 from beamish.testing import TestStream
-from tests.agreement import close, differences
+from tests.agreement import close
 from tests.cost import cost
 from tests.declared_options import said
 from tests.kinds.versions.batch import (
@@ -31,6 +31,7 @@ from tests.kinds.versions.batch import (
     rows_of,
     versions_of_batch,
 )
+from tests.kinds.versions.beginning import begins_as_with_a_first_bundle
 from tests.kinds.versions.strategy import Drawing, as_of_joins, no, scripts, simple, versions, yes
 from tests.kinds.versions.twin import name_of
 from tests.twin.run import twin_of
@@ -142,19 +143,6 @@ def holds_what_is_known(pipeline, script, as_of, known):
 def test_initial_rows_are_a_first_bundle_already_emitted(data):
     pipeline = data.draw(versions(of=UNLISTED, kinds=("rows",)))
     begins_as_with_a_first_bundle(pipeline, data.draw(scripts(pipeline)), None)
-
-
-def begins_as_with_a_first_bundle(pipeline, script, name):
-    """The first rows of an input come before all else, in a bundle or as what its table begins with."""
-    steps = [(event, as_step(event)) for event in script.events]
-    at = next(i for i, (_, step) in enumerate(steps) if step.rows and step.input == name)
-    first = list(steps[at][1].rows)
-    rest = TestStream(tuple(event for i, (event, _) in enumerate(steps) if i != at))
-    (_, _), *expected = TestStream((Bundle(tuple(first), name), *rest.events)).trace(pipeline)
-    found = rest.trace(pipeline, initial=first if name is None else {name: first})
-    came, seen = ([pane for _, panes in each for pane in panes] for each in (found, expected))
-    different = differences(came, seen, pipeline)
-    assert not different, "\n".join([repr(pipeline), repr(script), "- initial, + bundle", *different])
 
 
 @pytest.mark.of_law("law-versions")

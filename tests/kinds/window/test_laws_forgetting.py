@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,24 +15,13 @@ from beamish.durations import duration
 from tests.agreement import differences
 from tests.cost import cost
 from tests.declared_options import evolve
+from tests.kinds.window.strategy_of_forgetting import forgetting
 from tests.laws.batches import numbered
-from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
 from tests.twin.run import run
 
-spans = st.sampled_from([1, 2, 5, 12, 40]).map(lambda seconds: duration("span", seconds))
 EVER = duration("span", 10**9)
-
-
-@st.composite
-def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
-    """A pipeline in the global window whose idle keys expire."""
-    once = what.pop("once", draw(st.integers(0, 3)) == 3)
-    pipeline = draw(pipelines(window=st.just(bm.GlobalWindow()), once=once, asks=not once, **what))
-    pipeline = evolve(pipeline, forget_after=draw(spans))
-    pipeline.flow.check()
-    return pipeline
 
 
 @pytest.mark.of_law("law-forget-after")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 import beamish as bm
@@ -11,15 +10,6 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.declared_options import said
 from tests.public_names import public_names
-
-
-def of_windowing(panes, name):
-    """The panes of one windowing, as its own pipeline would give them."""
-    return [
-        attrs.evolve(pane, key={column: value for column, value in pane.key.items() if column != "windowing"})
-        for pane in panes
-        if pane.key["windowing"] == name
-    ]
 
 
 def visits():
