@@ -1,5 +1,7 @@
 """Accumulations: wrong values are refused where they are written; what a function raises is named."""
 
+from functools import partial
+
 from beamish.accumulations import (
     Accumulation,
     ApproxCountDistinct,
