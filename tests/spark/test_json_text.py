@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from beamish.spark.rows.json_text import to_json
-from tests.spark.test_settings import under
+from tests.spark.settings import under
 
 pytestmark = pytest.mark.spark
 

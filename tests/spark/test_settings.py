@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
 from tests.declared_options import said
 from tests.kinds.versions import strategy as tables
+from tests.spark.settings import under
 
 pytestmark = pytest.mark.spark
 
@@ -72,22 +72,6 @@ SETTINGS: Mapping[str, Sequence[str]] = {
 }
 """Those that change the meaning, and values that are not Spark's default."""
 ALL = {name: values[0] for name, values in SETTINGS.items()}
-
-
-@contextmanager
-def under(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
-    """The session with settings; then as before."""
-    before = {name: spark.conf.get(name, None) for name in chosen}
-    try:
-        for name, value in chosen.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
 
 
 @st.composite
