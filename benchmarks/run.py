@@ -27,18 +27,18 @@ OUT = Path("build/bench")
 
 @attrs.frozen
 class Workload:
-    """Two programs, each on its rows.
+    """Two programs that are compared, each on rows of its own.
 
     Attributes:
-        rows, files, keys, kind, master: of our program's run (``one_run.py``).
-        parts: into how many files a micro-batch is cut.
-        key: what the keys are (``data.py``).
-        other: bytes of a column that is not read.
-        settings: Spark's, other than the session of ``one_run.py`` has.
-        mode: stream; batch; or state, a stream whose state files are compacted at every commit.
-        peer_has: what is otherwise for the peer.
-        least: what the ratio must be at least; for times and bytes (``figure``) at most. 0: it only informs.
-        most_rounds: for peers that take minutes.
+        rows, files, keys, kind, master: arguments of our program (``one_run.py``).
+        parts: number of files per micro-batch.
+        key: type of the keys (``data.py``).
+        other: size in bytes of an unread column.
+        settings: Spark settings beside those of ``one_run.py``.
+        mode: "stream", "batch", or "state": a stream that compacts its state files at every commit.
+        peer_has: arguments that differ for the peer.
+        least: lower bound of the ratio, for times and bytes (``figure``) upper bound; 0: none.
+        most_rounds: maximum number of rounds, for peers that take minutes.
     """
 
     name: str

@@ -23,18 +23,18 @@ class Row:
     """A change between two runs.
 
     Attributes:
-        part: of what it is.
-        change: in words; after a colon what happens, or why it is refused.
-        then, now: the pipelines.
-        script: what is run.
-        first: the number of its events in the first run.
-        after: the output of the second run, as ``carried.line`` writes it, sorted; None: it is refused.
-        refused: what for, as ``Change.what``; empty: it is not.
-        says: words that stand in the refusal.
+        part: the section of the table.
+        change: the change; after a colon its effect, or why it is refused.
+        then, now: the pipelines of the first and the second run.
+        script: the events of both runs.
+        first: the number of events in the first run.
+        after: the sorted output of the second run, as ``carried.line`` writes it; None: it is refused.
+        refused: the changed part, as in ``Change.what``; empty: not refused.
+        says: a part of the message.
         migrated: the output of the second run after ``bm.migrate``; None: that refuses it too.
-        shards: with how many shards the second run is to be.
-        types: of columns in both runs.
-        stands_for: the line of the table that it has in common with others; empty: it has its own.
+        shards: number of shards of the second run.
+        types: the column types of both runs.
+        stands_for: the line of the table that it shares with others; empty: a line of its own.
     """
 
     part: str
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is not refused."""
+        """Whether the second run continues."""
         return self.after is not None
 
 
@@ -113,9 +113,9 @@ def refused(
     return Row(part, change, then, now, SCRIPT, FIRST, None, what, says, migrated)
 
 
-def _options() -> Iterator[Row]:
-    yield carried("a stage of windows", "nothing", PLAIN, *USUAL)
+def _emission() -> Iterator[Row]:
     part = "a stage of windows"
+    yield carried(part, "nothing", PLAIN, *USUAL)
     yield carried(
         part,
         "another trigger: starts as new in open windows, counts the rows in no pane yet, and is evaluated "
@@ -184,6 +184,10 @@ def _options() -> Iterator[Row]:
         _delayed("5 seconds"),
         *USUAL,
     )
+
+
+def _additions() -> Iterator[Row]:
+    part = "a stage of windows"
     yield carried(
         part,
         "an added accumulation: starts with no rows in existing windows; retractions of earlier panes have null for it; a table of `sinks.sql` needs its column first",
@@ -206,6 +210,10 @@ def _options() -> Iterator[Row]:
         "btens 20-30 n=1 s=128 ON_TIME",
         then=NAMED,
     )
+
+
+def _identity() -> Iterator[Row]:
+    part = "a stage of windows"
     yield refused(part, "the windows", PLAIN.window(bm.FixedWindows(5)), "window", "FixedWindows(size='5 seconds')")
     yield refused(part, "the windows, to sessions", SESSIONS, "window", "Sessions")
     yield refused(
@@ -222,6 +230,10 @@ def _options() -> Iterator[Row]:
         "timestamp combiner",
         "earliest",
     )
+
+
+def _accumulations() -> Iterator[Row]:
+    part = "a stage of windows"
     yield refused(
         part,
         "a removed accumulation: its values are dropped",
@@ -249,6 +261,10 @@ def _options() -> Iterator[Row]:
     yield refused(
         part, "an accumulation of another column", BARE.accumulate(n=Count(), s=Sum("w")), "accumulation s", "'w'"
     )
+
+
+def _deduplication() -> Iterator[Row]:
+    part = "a stage of windows"
     known = PLAIN.deduplicate("v")
     yield refused(part, "`deduplicate` removed", PLAIN, "deduplication", "none", then=known)
     yield refused(
@@ -267,6 +283,10 @@ def _options() -> Iterator[Row]:
         "within",
         then=known,
     )
+
+
+def _conditions() -> Iterator[Row]:
+    part = "a stage of windows"
     conditions = "conditions and computed columns"
     some, other = (PLAIN.where(pc.field("v") > least) for least in (8, 2))
     yield carried(part, "`where` added: from the next rows on, for an input too", some, *USUAL)
@@ -302,6 +322,10 @@ def _options() -> Iterator[Row]:
             name,
             then=RETRACTING,
         )
+
+
+def _windowings() -> Iterator[Row]:
+    part = "a stage of windows"
     yield refused(part, "from one window option to several named ones", NAMED, "state", "one unnamed windowing")
     yield refused(part, "from several named ones to one window option", PLAIN, "state", "'tens'", then=NAMED)
     both = PLAIN.window({"tens": bm.FixedWindows(10), "all": bm.FixedWindows(1000)})
@@ -774,7 +798,13 @@ def _query() -> Iterator[Row]:
 ROWS: list[Row] = [
     *_query(),
     *_clock(),
-    *_options(),
+    *_emission(),
+    *_additions(),
+    *_identity(),
+    *_accumulations(),
+    *_deduplication(),
+    *_conditions(),
+    *_windowings(),
     *_errors(),
     *_kept(),
     *_of_rows(),
