@@ -151,7 +151,7 @@ _OUT_OF_MEMORY = re.compile(
 
 
 def check_memory(error: BaseException) -> None:
-    """Check that an error is not one of missing memory, which is no fault of a function that raised it or a value that was read.
+    """Check that memory did not run out, which neither the raising function nor the read value has caused.
 
     Raises:
         MemoryError: it is.

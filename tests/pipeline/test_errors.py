@@ -105,7 +105,7 @@ OUT_OF_MEMORY = [
         "Original error was: libgfortran.so.5: failed to map segment from shared object",
     ),
 ]
-"""What Spark's workers raised under spark.executor.pyspark.memory of 100 to 700 MB, and the line that tells it."""
+"""Errors of Spark's workers under spark.executor.pyspark.memory of 100 to 700 MB, and their decisive line."""
 KILLED = [
     (
         "SparkException: Python worker exited unexpectedly (crashed). Consider setting 'spark.sql.execution.pyspark.udf.faul...",

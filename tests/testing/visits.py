@@ -1,4 +1,4 @@
-"""Visits, pipelines over them, and what draws their rows."""
+"""Visits, pipelines over them, and strategies of their rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""SQLite, with Python's own driver: older rows are deleted, newer ones inserted. ``IS`` is null-safe and uses the index. ``OR ABORT``
-overrides the conflict clauses of the table's constraints, which would ignore rows, or delete others.
+"""SQLite, with Python's own driver: older rows are deleted, newer ones inserted. ``IS`` is null-safe and uses the index.
+
+``OR ABORT`` overrides the conflict clauses of the table's constraints, which would ignore rows, or delete others.
 
 A process must not open a file with two copies of the SQLite library, such as ADBC's: closing it in one copy releases the locks of
 the other (https://sqlite.org/howtocorrupt.html, 2.2.1).

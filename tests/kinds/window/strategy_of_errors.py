@@ -1,4 +1,4 @@
-"""What draws rows and functions that raise."""
+"""Strategies of rows and functions that raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What draws pipelines that forget keys."""
+"""Strategies of pipelines with ``forget_after``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What draws pipelines that retain some windows, and scripts for them."""
+"""Strategies of pipelines with ``retain``, and scripts for them."""
 
 from __future__ import annotations
 
