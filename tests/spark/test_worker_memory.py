@@ -1,5 +1,6 @@
 """Garbage collection after each task skips the long-lived objects of Spark's workers, and Arrow returns freed memory."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from beamish.spark.operator.panes import panes_from_bytes
 from beamish.spark.operator.processor import FromQuery, ShardProcessor, WakePolicy
 from beamish.spark.rows.pack import pane_packer, source_packer
 from beamish.spark.runtime import workers
+from tests.conftest import pytest_unconfigure
 
 WORKER = """
 import gc
@@ -91,3 +93,9 @@ def test_a_worker_with_little_to_collect_is_left_alone_and_any_after_some_times(
     for _ in range(10):
         workers.spare_memory()
     assert len(frozen) == times
+
+
+def test_what_tasks_froze_in_the_process_of_the_tests_is_freed_when_it_ends():
+    gc.freeze()
+    pytest_unconfigure()
+    assert gc.get_freeze_count() == 0
