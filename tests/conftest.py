@@ -13,6 +13,7 @@ import pytest
 from tests.cpu_seconds import CpuSeconds
 from tests.local_files import set_no_permissions
 from tests.warm import server as warm
+from tests.warm.archive import reads_archive
 
 ROOT = Path(__file__).parent.parent
 LAW_SECONDS, TEST_SECONDS = 8, 2
@@ -143,18 +144,30 @@ def quick_settings():
     """
     import pyspark
 
-    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC"
+    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
     return {
         "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
-        "spark.driver.extraJavaOptions": f"{java} -Djdk.lang.Process.launchMechanism=VFORK",
+        "spark.driver.extraJavaOptions": f"{java} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        "spark.local.dir": tempfile.gettempdir(),
         "spark.log.level": "ERROR",
     }
+
+
+CHANGELOGS = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    CHANGELOGS: "true",
+}
+"""Of the session that tests share: it compiles no expression, for rows that are few, nor does it start a program for each commit, to
+delete a RocksDB that was stored whole. Sessions in other processes do both, as Spark does unless asked: tests/spark/connect_session.py,
+drills, versions."""
 
 
 def start_spark(settings=()):
@@ -189,4 +202,4 @@ def spark(warm_python, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # what is started beside this session has the real one
         if warm_python:
             patch.setenv("PYSPARK_PYTHON", warm_python)
-        return start_spark({"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+        return start_spark({**INTERPRETED, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})

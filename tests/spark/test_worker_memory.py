@@ -95,7 +95,7 @@ def test_a_worker_with_little_to_collect_is_left_alone_and_any_after_some_times(
     assert len(frozen) == times
 
 
-def test_what_tasks_froze_in_the_process_of_the_tests_is_freed_when_it_ends():
+def test_objects_that_tasks_froze_are_freed_when_the_tests_end():
     gc.freeze()
     pytest_unconfigure()
     assert gc.get_freeze_count() == 0

@@ -7,6 +7,9 @@ import time
 
 import pytest
 
+from tests.conftest import quick_settings
+from tests.warm import archive
+
 pytestmark = pytest.mark.xdist_group("connect")  # where such a Python is started anyway
 
 SAYS = """
@@ -69,3 +72,11 @@ def test_a_process_ends_with_the_one_that_asked_for_it(python, tmp_path):
             return
         time.sleep(0.01)
     pytest.fail("it still runs")
+
+
+@pytest.mark.parametrize(("bytes_", "read"), [(None, False), (b"", False), (b"classes", True)])
+def test_a_session_reads_the_archive_of_classes_if_there_is_one(monkeypatch, tmp_path, bytes_, read):
+    monkeypatch.setattr(archive, "ARCHIVE", tmp_path / "spark.jsa")
+    if bytes_ is not None:
+        archive.ARCHIVE.write_bytes(bytes_)
+    assert (str(archive.ARCHIVE) in quick_settings()["spark.driver.extraJavaOptions"]) is read
