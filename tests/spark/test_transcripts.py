@@ -1,6 +1,7 @@
 """Transcripts on Spark: each pane comes in the micro-batch of the line that gives it.
 
-All of them in ``make test-deep``; in ``make test`` those that are refused, and one of each file.
+All of them in ``make test-deep``; one of each file in ``make test-versions``; in ``make test`` those that are refused, and one of each
+file whose subject no other test runs on Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from beamish.errors import BeamishError
 from beamish.script import Step, as_step
 from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
-from tests.budget import SECONDS
+from tests.budget import SECONDS, TESTS
 from tests.lines import line
 from tests.transcripts.cases import CASES
 from tests.transcripts.cases import by_key as lines_by_key
@@ -49,6 +50,24 @@ CHOSEN = {
     "within": "Early it says that nothing met so far, and takes it back",
     "versions": "A stage that retracts corrects its table: the pane that is taken back is a change that never was",
 }
+ELSEWHERE = {
+    "as_of_joins": "kinds/versions/test_on_spark.py",
+    "asking": "kinds/window/test_on_spark_kept_windows.py",
+    "chains": "spark/test_chain.py",
+    "changelogs": "spark/test_from_changelog.py",
+    "changes": "kinds/changes/test_on_spark.py",
+    "duplicates": "kinds/deduplicate/test_on_spark.py",
+    "forgetting": "kinds/window/test_on_spark_forgetting.py",
+    "merges": "spark/test_merge.py",
+    "pairs_once": "kinds/window/test_on_spark_pairs_once.py",
+    "rows": "kinds/window/test_on_spark_windows_of_rows.py",
+    "rules_table": "spark/test_scripted.py",
+    "sessions": "spark/test_scripted.py",
+    "suppress": "kinds/suppress/test_on_spark.py",
+    "versions": "kinds/versions/test_on_spark.py",
+    "within": "spark/test_merge.py",
+}
+"""Files of transcripts, and the tests that run their subject on Spark in ``make test``."""
 REFUSED_ON_SPARK = {
     "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),
 }
@@ -58,7 +77,13 @@ SHIFTED = {"Nothing is late before there is a watermark": 2_000_000}
 
 See rules/time.md#spark-watermark.
 """
-CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == case.title]
+CHOSEN_CASES = [
+    pytest.param(
+        case, marks=[pytest.mark.deep, pytest.mark.versions] if case.file in ELSEWHERE and not case.refused else []
+    )
+    for case in CASES
+    if case.refused or CHOSEN[case.file] == case.title
+]
 
 
 def shifted(script: TestStream, seconds: int) -> TestStream:
@@ -129,7 +154,8 @@ def refused_as_said(spark, case, error, words):
 
 def test_the_lists_of_this_file_name_transcripts():
     titles = {case.title: case for case in CASES}
-    assert {case.file for case in CASES} == CHOSEN.keys()
+    assert {case.file for case in CASES} == CHOSEN.keys() > ELSEWHERE.keys()
+    assert all((TESTS / file).is_file() for file in ELSEWHERE.values())
     assert titles.keys() >= {*CHOSEN.values(), *REFUSED_ON_SPARK, *SHIFTED}
     assert len(titles) == len(CASES), "two transcripts of one title"
     assert not any(titles[title].refused for title in [*CHOSEN.values(), *REFUSED_ON_SPARK, *SHIFTED])
