@@ -19,6 +19,7 @@
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make test-versions  Spark tests of VERSION_TESTS, fresh processes that read checkpoints, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); half an hour
 # make weeks      50 million rows (ROWS, BATCHES=500), 3,000 small batches (ONCE_BATCHES): memory, checkpoint, batch time, drawn; half an hour
+# make archive  the classes of Spark in .venv/spark.jsa, written in a minute: a session of the tests then starts in half the time
 # make audit      known vulnerabilities of all packages that are installed, by pip-audit
 # make bench      events per second and the time of a first run, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
@@ -28,7 +29,7 @@
 # it takes the versions of constraints.txt; PINS= takes what pyproject.toml allows, as with other Pythons, test-versions and bench-others.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
+.PHONY: help machine demo gallery docs quick lint mypy style test archive test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
 	bench bench-others kafka-demo test-kafka test-long test-cluster test-s3 test-peers clean
 
 BUDGET ?= 600
@@ -106,20 +107,29 @@ $(VENV)/installed-dev: pyproject.toml $(PINS) | machine
 demo: $(VENV)/installed-demo
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python examples/flights.py
 
+# mypy takes as long as the others together.
 lint: $(VENV)/installed-dev
+	@$(MAKE) --no-print-directory -j 2 mypy style
+
+mypy: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+style: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 quick: lint
 	JAVA_HOME="$$(sh tools/find_java.sh)" HYPOTHESIS_PROFILE=quick \
 		$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m "not (spark or dear) or smoke"
 
 test: $(VENV)/installed-dev
-	@$(MAKE) --no-print-directory -j 2 lint docs
+	@$(MAKE) --no-print-directory -j 2 mypy style docs
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10
+
+archive: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m tests.warm.archive
 
 test-deep: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_DEEP_SECONDS=$(BUDGET) \

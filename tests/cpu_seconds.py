@@ -72,6 +72,12 @@ def over_budget(seconds: dict[str, float], budgets: dict[str, float]) -> list[st
     ]
 
 
+def folder_of(item: pytest.Item) -> str:
+    """The folder of a test; ``tests`` of those in none."""
+    path = item.path.relative_to(TESTS)
+    return path.parts[0] if len(path.parts) > 1 else "tests"
+
+
 class CpuSeconds:
     """Plugin that counts CPU seconds per folder and reports them at the end; a worker of pytest-xdist gives its own to the controller."""
 
@@ -83,12 +89,15 @@ class CpuSeconds:
         self._last = cpu_seconds()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Any:
         result = yield
-        now = cpu_seconds()
-        path = item.path.relative_to(TESTS)
-        self.seconds[path.parts[0] if len(path.parts) > 1 else "tests"] += max(now - self._last, 0)
-        self._last = now
+        folder = folder_of(item)
+        if (
+            nextitem is None or folder_of(nextitem) != folder
+        ):  # to read the threads of a JVM costs as much as a small test
+            now = cpu_seconds()
+            self.seconds[folder] += max(now - self._last, 0)
+            self._last = now
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -199,6 +199,7 @@ def test_an_editable_install_of_a_tree_without_links_runs(linkless, sdist, tmp_p
         "tests/own",
         "tests/triggers",
         cwd=linkless,
+        HYPOTHESIS_PROFILE="few",
     )
 
 
@@ -213,7 +214,9 @@ def test_the_installed_package_runs_without_loading_spark(python, tmp_path):
     assert Path(place).is_relative_to(python.parents[1]), place
 
 
-def test_a_type_checker_reads_the_installed_package(root, python, tmp_path):
+def test_a_type_checker_reads_the_installed_package(root, wheel, tmp_path):
+    """Of the tree's wheel: the sdist's has the same files."""
+    python = installed(wheel, tmp_path / "venv")
     shutil.copy(root / "tests" / "typing_examples.py", tmp_path / "users_file.py")
     cache = root / ".mypy_cache" / "installed"
     run(python, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={cache}", "users_file.py", cwd=tmp_path)
