@@ -40,7 +40,7 @@ def load_settings():
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
-    for name, examples in {"few": 3, "quick": 5, "deep": 500}.items():
+    for name, examples in {"few": 3, "quick": 3, "deep": 500}.items():
         settings.register_profile(name, settings.get_profile("default"), max_examples=examples)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -14,6 +14,8 @@ import pytest
 import beamish as bm
 from beamish.plot.labels import clock_label
 
+pytestmark = pytest.mark.dear
+
 SHOWN = {
     "classic-batch": """
         12:10:00 all on_time 48

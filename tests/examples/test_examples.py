@@ -383,6 +383,7 @@ def test_final_sessions_in_sql_equal_the_pipeline_by_hand(root, capsys, spark):
     assert check.startswith("holds: the statement and the pipeline by hand give the same ")
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_flights_are_joined_with_the_weather_as_of_departure(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
@@ -396,7 +397,7 @@ def test_flights_are_joined_with_the_weather_as_of_departure(root, capsys, spark
     assert ever.endswith("0 stay without weather (pandas.merge_asof: 0)")
 
 
-@pytest.mark.dear
+@pytest.mark.deep
 def test_carriers_of_aircraft_are_versions_and_the_check_holds(root, capsys):
     with pytest.raises(SystemExit) as ended:
         run(root, capsys, "aircraft_carriers")

@@ -21,6 +21,8 @@ from tests.agreement import differences
 from tests.upgrades.carried import carried, carry_over, in_two_runs, line
 from tests.upgrades.rows import BARE, CHANGES, PLAIN, SCRIPT, TABLE
 
+pytestmark = pytest.mark.dear
+
 
 @pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("shards", [(2, 1), (4, 2), (3, 1)])

@@ -23,6 +23,8 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.kinds.hold_back.stage import held_back
 
+pytestmark = pytest.mark.dear
+
 PATIENT = bm.BoundedOutOfOrderness("30 days")
 """No window ends in a script."""
 SOURCE = bm.Pipeline().event_time("ts", PATIENT).key_by("k")

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from tests.budget import search
 from tests.laws.written import written
 
+pytestmark = pytest.mark.dear
+
 
 def collected(root, *arguments, seconds=0):
     return subprocess.run(

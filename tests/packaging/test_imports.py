@@ -18,6 +18,8 @@ from beamish.accumulations import Count, Sum
 from beamish.spark.operator.processor import FromQuery, ShardProcessor, WakePolicy
 from beamish.spark.rows.pack import source_packer
 
+pytestmark = pytest.mark.dear
+
 
 def printed_by(program):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()

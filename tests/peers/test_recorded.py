@@ -6,6 +6,7 @@ import pytest
 
 from peers.cases import read_lines
 from peers.compare import RECORDED, decisions, differences, explained, peer_of
+from tests.cost import deep_after
 
 PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
 PARTS = 30
@@ -16,7 +17,8 @@ def recorded(name):
     return read_lines(RECORDED / f"{name}.jsonl.gz")
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.dear
+@pytest.mark.parametrize("part", deep_after(PARTS // 2, range(PARTS)))
 @pytest.mark.parametrize("name", PEERS)
 def test_recorded_cases_differ_as_decided(name, part):
     peer, decided = peer_of(name), decisions(name)

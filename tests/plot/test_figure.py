@@ -21,6 +21,8 @@ from beamish.triggers import AfterCount, AfterWatermark
 from tests.pages import run_page
 from tests.plot.scenes import CHAIN, CHAINED, CLOCK, MERGING, SCORES, SESSIONS, SOURCE, STEPS
 
+pytestmark = pytest.mark.dear
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -12,6 +12,7 @@ from beamish.accumulations import Count, Sum
 from beamish.durations import LONGEST_US, Duration
 from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.triggers import Always
+from tests.cost import deep_after
 
 LEAST, MOST = -(2**63), 2**63 - 1
 OUTSIDE = [LEAST, EARLIEST_US - 1, LATEST_US + 1, MOST]
@@ -62,7 +63,7 @@ def test_a_batch_has_the_windows_of_sparks_own_aggregation_and_drops_the_others(
 
 
 @pytest.mark.parametrize(
-    ("delay", "ansi"), [("1500 microseconds", "true"), (0, "false"), (Duration(LONGEST_US), "false")]
+    ("delay", "ansi"), deep_after(2, [("1500 microseconds", "true"), (Duration(LONGEST_US), "false"), (0, "false")])
 )
 def test_a_row_beyond_the_years_moves_no_watermark(spark, tmp_path, delay, ansi):
     """Not even with a delay by which 64 bits would be left; and the last moment there is closes what is before it."""

@@ -17,6 +17,7 @@ from beamish import triggers as t
 from beamish.accumulations import Count, Sum
 from beamish.spark.checkpoint.entries import entries_of, stores_of
 from beamish.spark.operator.notes import NOTE
+from tests.cost import deep_after
 
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
 BARE = (
@@ -132,7 +133,7 @@ def test_a_moved_checkpoint_is_migrated(spark, files, run_query, tmp_path):
     assert came(PIPELINE, input_, there, 2, "team", "count") == [("blue", 1), ("red", 2)]
 
 
-@pytest.mark.parametrize("missing", ["state", "commits state"])
+@pytest.mark.parametrize("missing", deep_after(1, ["state", "commits state"]))
 def test_spark_does_not_start_from_a_part_of_a_migrated_checkpoint(spark, files, run_query, tmp_path, missing):
     """The files that ``bm.migrate`` leaves if it is killed while it renames on an object store."""
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6))

@@ -23,6 +23,8 @@ from tests.own import accumulations as own
 from tests.own import triggers as own_triggers
 from tests.own import windows as own_windows
 
+pytestmark = pytest.mark.dear
+
 INTS = st.integers(-9, 9)
 EXAMPLES = settings().max_examples * 4
 

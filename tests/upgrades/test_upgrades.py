@@ -20,6 +20,8 @@ from tests.upgrades.carried import carried, differences_after, in_two_runs, line
 from tests.upgrades.rows import PLAIN, ROWS
 from tests.upgrades.table import OF_SPARK, table
 
+pytestmark = pytest.mark.dear
+
 GOES_ON = [row for row in ROWS if row.goes_on]
 REFUSED = [row for row in ROWS if not row.goes_on]
 OF_RUNNER = ("stages", "inputs", "clock", "shards")

@@ -21,6 +21,8 @@ from beamish.testing import TestStream
 from tests.upgrades.carried import Run, carried, line
 from tests.upgrades.rows import BARE, PLAIN, rows_of
 
+pytestmark = pytest.mark.dear
+
 EVERY = {
     "sum": a.Sum("v"),
     "mean": a.Mean("v"),

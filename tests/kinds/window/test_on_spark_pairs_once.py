@@ -43,7 +43,10 @@ SCRIPT = (
 @pytest.mark.parametrize(
     "pipeline",
     [
-        MERGED.window(bm.SlidingWindows(20, 10)).accumulate(**once()),
+        pytest.param(
+            MERGED.window(bm.SlidingWindows(20, 10)).accumulate(**once()),
+            marks=pytest.mark.deep,
+        ),
         pytest.param(
             MERGED.window(bm.Sessions(10)).trigger(LATE).allowed_lateness(10).accumulate(**once(FullOuterJoin)),
             marks=pytest.mark.deep,
