@@ -105,7 +105,7 @@ ELSEWHERE = {
     "batch-plan": "tests/spark/test_native.py",
     "changelogs": "tests/spark/test_changelog.py",
     "conditions": "tests/kinds/refine/test_laws.py",
-    "fused-stages": "tests/fusion/test_laws_fused.py",
+    "fused-stages": "tests/laws/test_fused.py",
     "endless-windows": "tests/kinds/window/test_on_spark_endless.py",
     "from-panes": "tests/spark/test_from_changelog.py",
     "input-forms": "tests/spark/test_from_changelog.py",

@@ -173,6 +173,10 @@ class Stage(Protocol):
         """The wrapped stage, or itself."""
         return self
 
+    def has_shards(self, takes: Sequence[Relation]) -> bool:
+        """Whether its rows may be in several shards."""
+        return bool(takes[0].keys)
+
     @property
     def counts_rows(self) -> bool:
         """Whether it has count windows, so that spans are of row numbers."""

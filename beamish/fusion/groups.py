@@ -56,7 +56,7 @@ class _Stage:
     @classmethod
     def of_flow(cls, flow: Flow) -> _Stage:
         inputs = (None if isinstance(taken, Source) else cls.of_flow(taken.flow) for taken in flow.inputs)
-        return cls(tuple(inputs), flow.takes, flow.gives, bool(flow.takes[0].keys))
+        return cls(tuple(inputs), flow.takes, flow.gives, flow.stage.has_shards(flow.takes))
 
     @property
     def stages(self) -> list[_Stage]:
@@ -211,8 +211,10 @@ class _Grouping:
         group = self.groups[before]
         if not self._how.may(self._number[id(stage)], before):
             return Border(before, "fuse=False" if self._how.groups is None else "as in the checkpoint")
+        if group.shards != stage.shards:
+            return Border(before, f"all {'its' if group.shards else 'their'} rows are in one shard")
         if not stage.shards:
-            return Border(before, "all its rows are in one shard") if group.shards else None
+            return None
         if group.columns is None or not set(group.columns) <= set(takes.keys):
             return self._shuffle(takes, group, before)
         found = tuple(takes.keys.index(name) for name in group.columns)

@@ -55,6 +55,7 @@ def numbers(flow):
         (first("user", "page").then(later("user")), [[1], [2]]),
         (first("user").then(later("most")), [[1], [2]]),
         (first("user", "page").then(later("user")).then(later("user")), [[1], [2, 3]]),
+        (first("user", window=bm.CountWindows(3, over="stream")).then(later("user")), [[1], [2]]),
         (first().then(later()), [[1, 2]]),
         (first("user").then(later()), [[1], [2]]),
         (bm.merge(a=first("user"), b=first("user")).accumulate(n=Sum("n").of("a")), [[1, 2, 3]]),
@@ -92,6 +93,11 @@ def test_the_keys_of_shard_by_are_those_of_a_stage_over_a_source():
 
 def test_no_stages_run_together_with_fuse_false():
     assert numbers(grouped(first("user").then(later("user")), APART)) == [[1], [2]]
+
+
+def test_explain_knows_of_rows_in_one_shard_without_their_columns():
+    lines = described(first("user", window=bm.CountWindows(3, over="stream")).then(later("user")).flow)
+    assert lines[2] == [("shuffle", "of the panes of stage 1: all their rows are in one shard")]
 
 
 def test_groups_are_as_in_a_checkpoint():

@@ -100,6 +100,9 @@ class Suppressed(Stage):
     def core(self) -> Stage:
         return self.of
 
+    def has_shards(self, takes: Sequence[Relation]) -> bool:
+        return self.of.has_shards(takes)
+
     @property
     def counts_rows(self) -> bool:
         return self.of.counts_rows

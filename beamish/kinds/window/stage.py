@@ -169,6 +169,9 @@ class WindowStage(Stage):
         together = numbering is not None and numbering.over_stream
         return shards if takes[0].keys and not together else 1
 
+    def has_shards(self, takes: Sequence[Relation]) -> bool:
+        return self.shards_of(takes, 2) > 1
+
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
         """The options, with those implied by upstream stages: inherited windows, and accumulating panes of retracting input."""
         options = self.options
@@ -245,8 +248,11 @@ class WindowingsStage(WindowStage):
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return tuple(dict.fromkeys(column for one in self.each.values() for column in one.asks(takes, number)))
 
+    def shards_of(self, takes: Sequence[Relation], shards: int) -> int:
+        return min(one.shards_of(takes, shards) for one in self.each.values())
+
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        shards = min(one.shards_of(takes, shards) for one in self.each.values())
+        shards = self.shards_of(takes, shards)
         plans = {name: one.plan(takes, shards) for name, one in self.each.items()}
         first = next(iter(plans.values()))
         schema = first.pane_schema.insert(len(first.keys), pa.field(WINDOWING, pa.string()))

@@ -66,7 +66,6 @@ def rows_of(pipeline: bm.Pipeline, script: TestStream) -> ScriptRows:
     return rows
 
 
-@pytest.mark.law
 @pytest.mark.of_law("law-fused")
 @pytest.mark.parametrize("drawn", [keyed_chains(), trees], ids=["chains", "trees"])
 @given(st.data())
@@ -81,7 +80,6 @@ def test_fused_stages_give_what_they_give_apart(drawn, data):
     check_same(pipeline.run(script), run(pipeline.flow, script.events, how), pipeline, script, how, "- apart, + fused")
 
 
-@pytest.mark.law
 @pytest.mark.of_law("law-fused", "law-carried-over")
 @pytest.mark.parametrize("drawn", [keyed_chains(), trees], ids=["chains", "trees"])
 @given(st.data())
