@@ -3,6 +3,7 @@ from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import Count, Fold, Max, Sum
+from beamish.packages import pyspark_version
 from beamish.testing import TestStream
 from tests.agreement import differences
 
@@ -90,6 +91,10 @@ def test_a_key_expression_must_not_take_the_name_of_another_column(events):
         (lambda: PIPELINE.key_by(F.rand().alias("k")), r"key_by\(Column<.*rand.*>\) on a stream: nondeterministic"),
         (lambda: PIPELINE.key_by("team", F.uuid().alias("k")), r"key_by\(Column<.*uuid.*>\) on a stream"),
         (
+            lambda: PIPELINE.event_time(F.expr("now() - interval 1 hour"), bm.BoundedOutOfOrderness(0)),
+            r"event_time\(Column<.*now.*>\) on a stream: nondeterministic.*\(current_timestamp\(\) is repeated\)",
+        ),
+        (
             lambda: PIPELINE.event_time(F.timestamp_seconds(F.rand() * 9), bm.BoundedOutOfOrderness(0)),
             r"event_time\(Column<.*\) on",
         ),
@@ -107,8 +112,15 @@ def test_deterministic_expressions_and_those_of_a_batch_are_accepted(spark, even
     PIPELINE.key_by(F.floor(F.rand()).alias("k")).apply(batch)
 
 
-def test_a_statement_over_a_stream_refuses_a_random_where(events):
-    text = "SELECT team, COUNT(*) AS n FROM events WINDOW TUMBLING (SIZE 1 MINUTE) WHERE rand() < 0.5 GROUP BY team EMIT CHANGES"
+OF_TIME = pytest.param(
+    "current_time() > time'12:00:00'",
+    marks=pytest.mark.skipif(pyspark_version() < (4, 1), reason="Spark 4.0 has no times of a day"),
+)
+
+
+@pytest.mark.parametrize("condition", ["rand() < 0.5", "ts < now()", OF_TIME])
+def test_a_statement_over_a_stream_refuses_a_where_that_a_replay_would_compute_otherwise(events, condition):
+    text = f"SELECT team, COUNT(*) AS n FROM events WINDOW TUMBLING (SIZE 1 MINUTE) WHERE {condition} GROUP BY team EMIT CHANGES"
     query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
     with pytest.raises(bm.SqlError, match="on a stream this is nondeterministic"):
         query.apply(events)

@@ -299,9 +299,12 @@ def _types(given: Given) -> pa.Schema:
 
 
 _RANDOM = re.compile(
-    r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_\w+)\(",
+    r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_\w+|now|current_time)\(",
     re.IGNORECASE,
 )
+_CLOCKS = ("Now", "CurrentTime")
+"""Spark's classes of ``now()`` and ``current_time()``: deterministic for Spark, though a replayed batch reads the clock again. Others, such as
+``current_timestamp()``, are the batch's time, which is in the offset log."""
 
 
 def is_deterministic(df: DataFrame, expression: Column) -> bool:
@@ -310,12 +313,22 @@ def is_deterministic(df: DataFrame, expression: Column) -> bool:
         return _RANDOM.search(str(expression)) is None
     selected: Any = df.select(expression)
     expressions = selected._jdf.queryExecution().analyzed().expressions()  # noqa: SLF001 - Spark does not show it otherwise
-    return all(expressions.apply(i).deterministic() for i in range(expressions.size()))
+    return all(one.deterministic() and not _reads_a_clock(one) for one in _listed(expressions))
+
+
+def _reads_a_clock(expression: Any) -> bool:
+    """Whether one of ``_CLOCKS`` is in an expression of Spark's."""
+    is_clock = expression.getClass().getSimpleName() in _CLOCKS
+    return is_clock or any(map(_reads_a_clock, _listed(expression.children())))
+
+
+def _listed(of_scala: Any) -> list[Any]:
+    return [of_scala.apply(i) for i in range(of_scala.size())]
 
 
 NOT_REPLAYED = (
     "nondeterministic: a batch that is replayed after a restart would have other values, while state and table have the first; "
-    "compute it from the rows' columns"
+    "compute it from the rows' columns (current_timestamp() is repeated)"
 )
 
 
