@@ -1,6 +1,7 @@
 """The imports of the house: no circles, and no room that a contract of import-linter leaves out."""
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -63,6 +64,23 @@ def asked_classes(trees):
 
 def names_in(nodes):
     return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+OF_SPARK = {
+    "kinds/changes/test_on_spark.py",
+    "kinds/window/test_on_spark_pairs_once.py",
+    "kinds/window/test_on_spark_windows_of_rows.py",
+    "spark/connect_session.py",
+    "spark/test_nested_fields.py",
+}
+"""Modules that still import from tests on Spark."""
+
+
+def test_helpers_are_in_modules_of_their_own():
+    tests = ROOT / "tests"
+    imports = re.compile(r"^(?:from|import) tests\.\S*\btest_|^from tests\.\S+ import test_", re.MULTILINE)
+    found = {str(path.relative_to(tests)) for path in tests.rglob("*.py") if imports.search(path.read_text("utf-8"))}
+    assert found <= OF_SPARK
 
 
 def test_circles_are_found(tmp_path):
