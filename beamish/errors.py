@@ -189,7 +189,7 @@ _MEMORY = (
 )
 _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
     (
-        r"java\.lang\.(OutOfMemoryError\b(?:: [^\n]+)?)",
+        r"(?:java\.lang\.|spark\.memory\.Spark)(OutOfMemoryError\b(?:: [^\n]+)?)",
         SparkSetupError,
         (
             "a JVM of Spark ran out of memory ({0}): raise spark.executor.memory, or on one machine spark.driver.memory, before the session "

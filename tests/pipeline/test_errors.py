@@ -203,6 +203,11 @@ KILLED = [
             bm.SparkSetupError,
             "a JVM of Spark ran out of memory (OutOfMemoryError: Java heap space): raise spark.executor.memory",
         ),
+        (
+            "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes",
+            bm.SparkSetupError,
+            "a JVM of Spark ran out of memory (OutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire",
+        ),
         *[
             (text, bm.SparkSetupError, f"was killed, or crashed ({part}), most often because memory ran out")
             for text, part in KILLED
