@@ -35,7 +35,13 @@ def net(*changes, schema=SCHEMA, identity=IDENTITY):
     return Batch.net(pa.Table.from_pylist(list(changes), schema=schema), identity)
 
 
-@pytest.fixture(params=["sqlite", "duckdb", pytest.param("postgresql", marks=pytest.mark.servers)])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("duckdb", marks=pytest.mark.dear),
+        pytest.param("postgresql", marks=pytest.mark.servers),
+    ]
+)
 def uri(request, tmp_path):
     """A database with nothing in it."""
     if request.param != "postgresql":

@@ -95,6 +95,7 @@ def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():
         )
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_custom_kind_is_rescaled_by_its_declaration(name, shards):
