@@ -35,6 +35,9 @@ def later(*keys):
     return bm.Pipeline().key_by(*keys).window(bm.FixedWindows(60)).accumulate(n=Sum("n"))
 
 
+NUMBERED = first("user", window=bm.CountWindows(3, over="stream")).timestamp_combiner(bm.TimestampCombiner.LATEST)
+
+
 def grouped(pipeline, how=FUSE, shards=4):
     flow = pipeline.flow.completed
     return how.grouped(flow.bind({source.name: SCHEMA for source in flow.sources}, shards=shards))
@@ -55,7 +58,7 @@ def numbers(flow):
         (first("user", "page").then(later("user")), [[1], [2]]),
         (first("user").then(later("most")), [[1], [2]]),
         (first("user", "page").then(later("user")).then(later("user")), [[1], [2, 3]]),
-        (first("user", window=bm.CountWindows(3, over="stream")).then(later("user")), [[1], [2]]),
+        (NUMBERED.then(later("user")), [[1], [2]]),
         (first().then(later()), [[1, 2]]),
         (first("user").then(later()), [[1], [2]]),
         (bm.merge(a=first("user"), b=first("user")).accumulate(n=Sum("n").of("a")), [[1, 2, 3]]),
@@ -96,7 +99,7 @@ def test_no_stages_run_together_with_fuse_false():
 
 
 def test_explain_knows_of_rows_in_one_shard_without_their_columns():
-    lines = described(first("user", window=bm.CountWindows(3, over="stream")).then(later("user")).flow)
+    lines = described(NUMBERED.then(later("user")).flow)
     assert lines[2] == [("shuffle", "of the panes of stage 1: all their rows are in one shard")]
 
 
