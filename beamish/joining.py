@@ -18,7 +18,7 @@ from beamish.modes import BOTH_INPUTS, WaitFor
 from beamish.pipeline import Pipeline, only_takes, taken_by
 from beamish.source import Source
 
-_ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpoint")
+_ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpoint", "fuse", "shard_by")
 """Arguments of ``apply`` besides the inputs' names."""
 
 

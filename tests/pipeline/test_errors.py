@@ -1,5 +1,6 @@
 """The error of ours in what Spark says of a query that stopped."""
 
+import inspect
 import re
 import traceback
 
@@ -459,3 +460,12 @@ def test_missing_memory_is_not_damage():
         raise OSError("LZ4 decompress failed: ERROR_allocation_failed")
     with pytest.raises(bm.StateError, match="entry 's1' is not what was written"), naming_entry("s1"):
         raise OSError("LZ4 decompress failed: ERROR_frameHeader_incomplete")
+
+
+def test_no_input_of_a_merge_may_have_the_name_of_an_argument_of_apply():
+    arguments = [name for name in inspect.signature(bm.Pipeline.apply).parameters if name not in ("self", "inputs")]
+    assert {"df", "shards", "fuse", "shard_by", "checkpoint"} <= set(arguments)
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
+    for name in arguments:
+        with pytest.raises(bm.PipelineError, match="apply has an argument of this name"):
+            bm.merge(**{name: source, "other": source})
