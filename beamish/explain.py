@@ -50,7 +50,7 @@ def explained(flow: Flow) -> list[tuple[str, list[Line]]]:
 def _described(flow: Flow) -> Iterator[Iterable[Line]]:
     fused = described(flow)
     for number, below in enumerate(flow.flows, 1):
-        stage = below.stage if below is flow else below.stage.going_on
+        stage = below.stage if below is flow else below.stage.as_input
         yield [*stage.describe(below.takes, None), *fused[number]]
 
 

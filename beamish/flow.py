@@ -87,7 +87,7 @@ class Panes:
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[BoundFlow, pa.Schema]:
         """The bound flow that emits them, and its columns."""
-        bound = attrs.evolve(self.flow, stage=self.flow.stage.going_on).bind(schemas, shards=shards)
+        bound = attrs.evolve(self.flow, stage=self.flow.stage.as_input).bind(schemas, shards=shards)
         return bound, as_columns(bound.operator.gives.schema)
 
 

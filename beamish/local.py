@@ -14,7 +14,7 @@ from beamish.contract.clocks import Clocks
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
 from beamish.contract.stored import DictStore
-from beamish.contract.updates import came_out
+from beamish.contract.updates import number_rows
 from beamish.flow import BoundFlow, Flow
 from beamish.fusion.groups import APART, Fuse
 from beamish.pane import Pane, PaneList
@@ -245,7 +245,7 @@ class _Node:
     def _numbered(self, shard: int, rows: pa.Table) -> pa.Table:
         first = self._given[shard]
         self._given[shard] += rows.num_rows
-        return came_out(rows, first, self._shards[shard].watermark_us)
+        return number_rows(rows, first, self._shards[shard].watermark_us)
 
 
 def _payloads(operator: Operator, number: int, rows: pa.Table | None, packs: int) -> Iterator[tuple[int, bytes]]:

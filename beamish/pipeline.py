@@ -1070,17 +1070,17 @@ class Pipeline:
         from beamish.spark.rows.schemas import DeclaredInputs
 
         how = fuse_of("apply", fuse, shard_by)
-        told = DeclaredInputs.read(schema, shards, streaming)
-        if told is not None and initial is not None:
+        declared = DeclaredInputs.read(schema, shards, streaming)
+        if declared is not None and initial is not None:
             raise PipelineError(
                 "apply(initial=..., schema=...): initial rows need Spark calls; leave out one of the two"
             )
-        if told is not None and checkpoint is not None:
+        if declared is not None and checkpoint is not None:
             raise PipelineError(
                 "apply(checkpoint=..., schema=...): reading a checkpoint needs Spark calls; leave out one of the two"
             )
         flow = self.flow.completed
-        applied = apply(flow, df, inputs, shards, initial=initial, told=told, fuse=how)
+        applied = apply(flow, df, inputs, shards, initial=initial, declared=declared, fuse=how)
         if checkpoint is None:
             return applied
         check_next_run(applied.sparkSession, checkpoint, self, df, shards=shards, inputs=inputs)

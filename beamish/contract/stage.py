@@ -159,7 +159,7 @@ class Stage(Protocol):
         return ()
 
     @property
-    def going_on(self) -> Stage:
+    def as_input(self) -> Stage:
         """A variant whose output another stage reads."""
         return self
 

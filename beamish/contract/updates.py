@@ -209,7 +209,7 @@ class Updates:
         return pa.table(each, schema=schema)
 
 
-def came_out(rows: pa.Table, first: int, watermark_us: int | None) -> pa.Table:
+def number_rows(rows: pa.Table, first: int, watermark_us: int | None) -> pa.Table:
     """Number the output rows of one step of a shard, and add the watermark.
 
     Args:

@@ -29,7 +29,7 @@ def apply(
     shards: int | None = None,
     *,
     initial: DataFrame | Mapping[str, DataFrame] | None = None,
-    told: DeclaredInputs | None = None,
+    declared: DeclaredInputs | None = None,
     fuse: Fuse = FUSE,
 ) -> DataFrame:
     """The panes of a flow's last stage.
@@ -40,7 +40,7 @@ def apply(
         inputs: in place of ``df`` the rows of each source, by name.
         shards: number of shards of each stage, at least 1; None: ``spark.sql.shuffle.partitions``.
         initial: the initial rows of versioned tables, as for ``Flow.initial``.
-        told: declared schemas, so that no Spark call is made; None: read from Spark.
+        declared: declared schemas, so that no Spark call is made; None: read from Spark.
         fuse: which stages run together.
 
     Raises:
@@ -54,17 +54,17 @@ def apply(
     from beamish.spark.runtime.session import check_session, check_streaming, settle_partitions, shard_count
     from beamish.spark.split import as_they_came
 
-    named = name_inputs(flow, df, inputs, told)
-    if told is None:
+    named = name_inputs(flow, df, inputs, declared)
+    if declared is None:
         check_session(named.spark)
-    if named.streaming and told is None:
+    if named.streaming and declared is None:
         settle_partitions(named.spark)
     count = shard_count(named.spark, shards)
     bound = named.bind(count)
     begins = name_initial(named, flow.initial(initial))
     if not named.streaming:
         return as_they_came(bound, panes_of_batch(bound, with_initial(named.frames, begins)), marked=False)
-    if told is None:
+    if declared is None:
         check_streaming(named.spark)
 
     def panes(observed: str | None = None) -> DataFrame:
@@ -73,7 +73,7 @@ def apply(
             flow = fuse.grouped(named.bind(count))
             for below in flow.flows:
                 below.operator.observe()
-        out = panes_of_stream(flow, named.rows, initial=begins, observed=observed, told=told is not None)
+        out = panes_of_stream(flow, named.rows, initial=begins, observed=observed, declared=declared is not None)
         return as_they_came(flow, out, marked=has_querys_watermark(flow))
 
     return can_be_observed(panes(), panes)

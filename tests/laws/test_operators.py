@@ -223,10 +223,10 @@ def test_the_number_of_shards_changes_nothing(flow, steps, shards):
 
 @given(flows, steps)
 def test_reopening_a_shard_from_the_bytes_in_its_store_changes_nothing(flow, steps):
-    going_on, reopened = Running(flow), Running(flow, reopens=True)
+    as_input, reopened = Running(flow), Running(flow, reopens=True)
     for step in steps:
-        assert list(map(repr, reopened.step(*step))) == list(map(repr, going_on.step(*step)))
-    due = [[shard.next_due_us for shards in one.shards for shard in shards] for one in (going_on, reopened)]
+        assert list(map(repr, reopened.step(*step))) == list(map(repr, as_input.step(*step)))
+    due = [[shard.next_due_us for shards in one.shards for shard in shards] for one in (as_input, reopened)]
     assert due[0] == due[1]
 
 

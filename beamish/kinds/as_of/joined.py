@@ -106,7 +106,7 @@ def read_us(plan: AsOfPlan, rows: LeftRows) -> Ints:
     return rows["time_us"] if plan.options.allow_exact_matches else rows["time_us"] - 1
 
 
-def met(plan: AsOfPlan, rows: LeftRows, changes: Changes, at: Ints) -> Matches:
+def match_rows(plan: AsOfPlan, rows: LeftRows, changes: Changes, at: Ints) -> Matches:
     """The matches of rows.
 
     Args:
@@ -155,11 +155,11 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
     time_us = read_us(plan, rows)
     before = both.take(np.flatnonzero(both["counts"][:old]))
     codes_before = folded.by_key.of[:old][both["counts"][:old]]
-    then = met(plan, rows, before, find_at(codes_before, before["from_us"], before["to_us"], code, time_us))
+    then = match_rows(plan, rows, before, find_at(codes_before, before["from_us"], before["to_us"], code, time_us))
     counting = folded.changes["counts"]
     changes = folded.changes.take(counting)
     codes_now = folded.by_key.of[folded.kept][counting]
-    now = met(plan, rows, changes, find_at(codes_now, changes["from_us"], changes["to_us"], code, time_us))
+    now = match_rows(plan, rows, changes, find_at(codes_now, changes["from_us"], changes["to_us"], code, time_us))
     values_then = folded.value[:old][both["counts"][:old]]
     differs = _differs(then, now, values_then, folded.value[folded.kept][counting])
     other = rows.by_panes(np.flatnonzero(differs))

@@ -23,7 +23,7 @@ from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND, Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
-from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_updates, met, read_us
+from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_updates, match_rows, read_us
 from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table, net, pack_left, taken_back
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
 from beamish.kinds.versions.plan import pack_changes, time_us_of
@@ -65,7 +65,7 @@ class AsOfShard(TableShard):
         arrived = from_shards(payloads)
         of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
         self._take(of_stages, before_us)
-        self._let_go(clocks.watermark_us)
+        self._emit_due(clocks.watermark_us)
         self._take({number: rows for number, rows in arrived.items() if number not in of_stages}, clocks.watermark_us)
         return [*self._drops.updates, *self._out]
 
@@ -101,12 +101,12 @@ class AsOfShard(TableShard):
         if folded is not None and retracts:
             self._out.extend(joined_updates(plan, corrected(plan, self._kept, folded, due_below_us)))
 
-    def _let_go(self, watermark_us: int) -> None:
+    def _emit_due(self, watermark_us: int) -> None:
         """Emit rows that the watermark has passed, and drop old state."""
         due_below_us = horizon_us(watermark_us, self._grace_us)
         rows = self._waiting.take_until(max(due_below_us - 1, NO_WATERMARK_US))
         if len(rows):
-            self._come_out(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
+            self._emit(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
         self._table.forget(watermark_us)
         self._kept.forget(horizon_us(watermark_us, self._lateness_us))
 
@@ -131,7 +131,7 @@ class AsOfShard(TableShard):
         why[at[now[lost]]] = EXPIRED
         self._drop_rows(arrived, why, time_us, watermark_us)
         timing = np.where(is_due, LATE, EARLY).astype(np.int8)
-        self._come_out(own.take(~lost), matches.take(~lost), timing[~lost], watermark_us)
+        self._emit(own.take(~lost), matches.take(~lost), timing[~lost], watermark_us)
 
     def _take_back(self, arrived: pa.Table, at: Ints, takes_back: Flags) -> Ints:
         """Apply retractions of left rows, of this bundle or earlier ones; returns the remaining rows of the bundle."""
@@ -150,7 +150,7 @@ class AsOfShard(TableShard):
         rows = arrived["row"].combine_chunks() if self._drops.lists else None
         self._drops.add(why, time_us, watermark_us, keys, rows, row_of=str(self._plan.left.name))
 
-    def _come_out(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
+    def _emit(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
         """Emit rows for the first time; with retractions they are stored while they may be corrected."""
         plan = self._plan
         past = rows["time_us"] < horizon_us(watermark_us, self._lateness_us)
@@ -170,7 +170,7 @@ class AsOfShard(TableShard):
 
     def _match(self, rows: LeftRows) -> Matches:
         """The matches of rows whose times are within exact reads."""
-        return met(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
+        return match_rows(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
 
     def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
         """The matches of rows, and which due rows read too far back: there only a key's latest version is known."""
@@ -181,7 +181,7 @@ class AsOfShard(TableShard):
         had_begun = changes["version_us"][at[far]] <= time_us[far]
         is_known = self._table.expires_us(changes)[at[far]] >= watermark_us
         at[far] = np.where(had_begun & is_known, at[far], -1)
-        return met(self._plan, rows, changes, at), past
+        return match_rows(self._plan, rows, changes, at), past
 
 
 @attrs.define(slots=False, eq=False)

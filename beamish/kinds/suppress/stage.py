@@ -48,8 +48,8 @@ class Suppressed(Stage):
         return self.of.with_dropped
 
     @property
-    def going_on(self) -> Stage:
-        return attrs.evolve(self, of=self.of.going_on)
+    def as_input(self) -> Stage:
+        return attrs.evolve(self, of=self.of.as_input)
 
     @property
     def final(self) -> Stage:

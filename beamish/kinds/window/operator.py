@@ -22,13 +22,13 @@ from beamish.kinds.refine import Refinement
 from beamish.kinds.window.parts.row_errors import wanted_and_unusable
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.state.compatibility import REMOVED, all_refused, changeable, compared, in_words
-from beamish.kinds.window.state.segments import LAYOUT, lies
+from beamish.kinds.window.state.segments import LAYOUT, layout_facts
 from beamish.kinds.window.step.firing import extract, repeats
 from beamish.kinds.window.step.merging import combine_states
 from beamish.kinds.window.step.packing import joined, pack_rows, rows_taken
 from beamish.kinds.window.step.shard import WindowShard
 from beamish.kinds.window.step.step import exploded
-from beamish.kinds.window.words import carried, kept
+from beamish.kinds.window.words import describe_shuffled, describe_stored
 from beamish.tables.notes import FORMAT, check_held, check_new, check_unnamed
 from beamish.tables.older import OLDER
 from beamish.tables.records import keyed_schema
@@ -49,7 +49,7 @@ def _restore(plan: WindowPlan, store: Store, parts: Sequence[Segments]) -> None:
         for at, number in enumerate(part.index["segment"].tolist()):
             entry = {name: int(part.index[name][at]) for name in LAYOUT.columns}
             into.write(len(into.index["segment"]), part.read(number), entry, part.read_companions(number))
-    into.about["by_key"] = "by_key" not in lies(plan)  # so the first step cuts all segments anew
+    into.about["by_key"] = "by_key" not in layout_facts(plan)  # so the first step cuts all segments anew
     into.save()
 
 
@@ -148,8 +148,8 @@ class WindowOperator(Operator):
 
     def described(self) -> Iterator[tuple[str, str]]:
         """Subjects and words, for explain."""
-        yield "carried", carried(self.plan)
-        yield "state", kept(self.plan)
+        yield "carried", describe_shuffled(self.plan)
+        yield "state", describe_stored(self.plan)
 
     # The stored state, for inspection (stored/at_rest.py)
 

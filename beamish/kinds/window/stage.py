@@ -63,8 +63,8 @@ class WindowStage(Stage):
         return self.options.with_dropped
 
     @property
-    def going_on(self) -> WindowStage:
-        return stage_of(self.options.going_on)
+    def as_input(self) -> WindowStage:
+        return stage_of(self.options.as_input)
 
     def declaring(self, call: str, **changes: Any) -> WindowStage:
         return stage_of(attrs.evolve(self.options, **changes))

@@ -28,7 +28,7 @@ from beamish.kinds.window.step.shard import WindowShard
 from beamish.kinds.window.stored.at_rest import Rows, Windows, answer_of
 from beamish.kinds.window.stored.read_plan import ReadPlan
 from beamish.kinds.window.stored.stored_windows import NotedWindows, noted_windows
-from beamish.kinds.window.words import carried, kept
+from beamish.kinds.window.words import describe_shuffled, describe_stored
 from beamish.pane import DropReason
 from beamish.tables.entries import INDEX, WINDOWINGS, StoreUnder, under
 from beamish.tables.notes import check_new
@@ -99,8 +99,8 @@ class WindowingsOperator(WindowOperator):
         return dict(self.each.items())
 
     def described(self) -> Iterator[tuple[str, str]]:
-        yield "carried", "; ".join(f"{name}: {carried(plan)}" for name, plan in self.plans.items())
-        yield "state", kept(self.plan, per="windowing, key and window")
+        yield "carried", "; ".join(f"{name}: {describe_shuffled(plan)}" for name, plan in self.plans.items())
+        yield "state", describe_stored(self.plan, per="windowing, key and window")
 
 
 def _deliveries(plans: Sequence[WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:

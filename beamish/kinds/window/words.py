@@ -248,14 +248,14 @@ def _is_signed(takes: Sequence[Relation]) -> bool:
     return any(relation.is_signed for relation in takes)
 
 
-def carried(plan: WindowPlan) -> str:
+def describe_shuffled(plan: WindowPlan) -> str:
     """How rows travel to their shards."""
     if plan.preaggregates:
         return "rows are pre-aggregated by key and window before the shuffle"
     return f"rows are packed, not pre-aggregated, before the shuffle: {plan.why_not_preaggregated}"
 
 
-def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
+def describe_stored(plan: WindowPlan, *, per: str = "key and window") -> str:
     """The unit of the state of shards: one row each."""
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
     values = ", and the last emitted values" if plan.options.keeps_values else ""

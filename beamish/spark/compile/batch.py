@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from beamish.contract.operator import Native, Operator
 from beamish.contract.relation import Ledger
 from beamish.contract.stored import DictStore
-from beamish.contract.updates import came_out
+from beamish.contract.updates import number_rows
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
 from beamish.source import Source
@@ -129,6 +129,6 @@ def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
         shard = operator.open(DictStore())
         payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
         dropped = shard.step([None] * inputs, None, payloads)
-        return came_out(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
+        return number_rows(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
 
     return panes

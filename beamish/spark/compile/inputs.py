@@ -31,13 +31,13 @@ class NamedInputs:
         flow: for a batch reduced to its requirements.
         named: the rows of each source, by name.
         streaming: whether they are streams.
-        told: whether schemas are declared, so that no Spark call may be made.
+        declared: whether schemas are declared, so that no Spark call may be made.
     """
 
     flow: Flow
     named: Mapping[str | None, NamedRows]
     streaming: bool
-    told: bool = False
+    declared: bool = False
 
     @property
     def spark(self) -> SparkSession:
@@ -61,7 +61,7 @@ class NamedInputs:
 
 
 def name_inputs(
-    flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], told: DeclaredInputs | None = None
+    flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], declared: DeclaredInputs | None = None
 ) -> NamedInputs:
     """Match DataFrames with the sources of a flow, and name their columns.
 
@@ -70,7 +70,7 @@ def name_inputs(
         ColumnError: a column is missing or has an unsupported type.
     """
     frames = {
-        name: Given.asked(frame) if told is None else told.of(name, frame)
+        name: Given.asked(frame) if declared is None else declared.of(name, frame)
         for name, frame in _matched(flow, df, inputs).items()
     }
     streaming = _are_streaming(frames)
@@ -87,7 +87,7 @@ def name_inputs(
     flow = flow.on_sources(lambda source: named[source.name].source)
     flow = flow if streaming else flow.final
     flow.check()  # again, now that expressions have names
-    return NamedInputs(flow, named, streaming, told is not None)
+    return NamedInputs(flow, named, streaming, declared is not None)
 
 
 def _check(flow: Flow, *, streaming: bool) -> None:

@@ -65,7 +65,7 @@ def panes_of_stream(
     *,
     initial: Mapping[str | None, SourceRows] = MappingProxyType({}),
     observed: str | None = None,
-    told: bool = False,
+    declared: bool = False,
 ) -> DataFrame:
     """The panes of streams.
 
@@ -75,19 +75,19 @@ def panes_of_stream(
         ticks: heartbeats (``clock_us``), one per batch; None: those of the machine clock, if needed.
         initial: the initial rows of tables, by the names of their sources.
         observed: the name of the observation, if any.
-        told: whether no Spark call may be made; ``register`` was called before.
+        declared: whether no Spark call may be made; ``register`` was called before.
     """
     spark = next(iter(rows.values())).df.sparkSession
     if needs_ticks(flow) and ticks is None:
-        warn_of_single_batches(None if told else spark)
-        if not told:
+        warn_of_single_batches(None if declared else spark)
+        if not declared:
             register(spark)
         ticks = heartbeats(spark)
     if ticks is not None and not any(policy.moved_by_rows for policy in flow.policies):
         # Spark requires a watermark in the query, though the shards follow the clock.
         ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
     reports = needs_reports(flow)
-    if len(rows) > 1 and not reports and not told:
+    if len(rows) > 1 and not reports and not declared:
         check_least_watermark(spark)
     abouts = abouts_of(flow)
     # The mark identifies the event time for Spark's own stateful operators after this one, which have the query's
@@ -95,7 +95,15 @@ def panes_of_stream(
     schema = pane_schema(flow.operator.gives, OF_PANES if has_querys_watermark(flow) else {})
     as_rows = observed is None and are_plain(flow.operator.gives.schema)
     operated = _operated(
-        flow, rows, ticks, initial, abouts, reports=reports, hands_on=False, observed=observed, as_rows=as_rows
+        flow,
+        rows,
+        ticks,
+        initial,
+        abouts,
+        reports=reports,
+        forwards_watermark=False,
+        observed=observed,
+        as_rows=as_rows,
     )
     if as_rows:
         return known(operated.select(*panes_of_rows(flow.operator.gives.schema, schema)), schema)
@@ -156,18 +164,18 @@ def _operated(
     abouts: Mapping[int, About],
     *,
     reports: bool,
-    hands_on: bool,
+    forwards_watermark: bool,
     observed: str | None,
     as_rows: bool = False,
 ) -> DataFrame:
-    """The panes of a group as bytes or ``as_rows``, with its watermark if it ``hands_on`` that.
+    """The panes of a group as bytes or ``as_rows``, with its watermark if it ``forwards_watermark`` that.
 
     Args:
         flow: the group.
         rows, ticks, initial: as for ``panes_of_stream``.
         abouts: stages' descriptions by their numbers.
         reports: whether the flow needs reports.
-        hands_on: whether its watermark is emitted for the next group.
+        forwards_watermark: whether its watermark is emitted for the next group.
         observed: the name of its observation; None: it is not observed.
         as_rows: whether panes are emitted as plain columns.
     """
@@ -182,7 +190,7 @@ def _operated(
             initial,
             abouts,
             reports=reports,
-            hands_on=reports,
+            forwards_watermark=reports,
             observed=observed and f"{observed}{flow.paths[number]}",
         ).mapInArrow(
             pane_packer(operator, number, streaming=True, read=panes_from_bytes),
@@ -201,7 +209,7 @@ def _operated(
         operator,
         watermark,
         wakes,
-        hands_on=hands_on,
+        forwards_watermark=forwards_watermark,
         observed=observed is not None,
         as_rows=as_rows,
         about=_about(flow, abouts),

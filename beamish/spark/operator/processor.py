@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from beamish.contract.operator import Operator, counts_of_step
 from beamish.contract.stored import REPORTS, DictStore, Store
-from beamish.contract.updates import came_out
+from beamish.contract.updates import number_rows
 from beamish.fusion.operator import Link
 from beamish.kernels.column_names import UPSTREAM_WATERMARK
 from beamish.spark.operator.notes import (
@@ -126,7 +126,7 @@ class ShardProcessor(Acknowledged, Travelling):
         operator: of the shards.
         watermark: the source of their inputs' watermarks.
         wakes: what wakes them in a batch without rows.
-        hands_on: whether each step forwards its watermark to the next stage, as a row of its own.
+        forwards_watermark: whether each step forwards its watermark to the next stage, as a row of its own.
         observed: whether each step emits its metrics, as a row of its own.
         as_rows: whether panes are emitted as rows, not as bytes; neither with a watermark nor observed.
         about: the stage's description, to be stored with its state; None: not stored.
@@ -138,13 +138,18 @@ class ShardProcessor(Acknowledged, Travelling):
         watermark: WatermarkSource,
         wakes: WakePolicy,
         *,
-        hands_on: bool = False,
+        forwards_watermark: bool = False,
         observed: bool = False,
         as_rows: bool = False,
         about: About | FusedAbout | None = None,
     ) -> None:
         self._operator, self._watermark, self._about = operator, watermark, about
-        self._wakes, self._hands_on, self._observed, self._as_rows = wakes, hands_on, observed, as_rows
+        self._wakes, self._forwards_watermark, self._observed, self._as_rows = (
+            wakes,
+            forwards_watermark,
+            observed,
+            as_rows,
+        )
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_memory()
@@ -211,7 +216,7 @@ class ShardProcessor(Acknowledged, Travelling):
         shard = self._operator.open(store)
         dropped = dict(shard.dropped)
         table = shard.step(sources_us, clock_us, payloads)
-        table = came_out(table, note.rows, shard.watermark_us)
+        table = number_rows(table, note.rows, shard.watermark_us)
         counts = []
         if self._observed:
             each = [*shard.counts_before(clock_us), ("", counts_of_step(shard, table, dropped, clock_us))]
@@ -222,7 +227,7 @@ class ShardProcessor(Acknowledged, Travelling):
             now = attrs.evolve(now, links={name: before.get(name, 0) + rows for name, rows in shard.handed.items()})
         if self._about is not None:
             now = self._about.kept(store, now)
-        if self._hands_on and shard.watermark_us is not None:
+        if self._forwards_watermark and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")
         now = attrs.evolve(now, sums=store.sums)

@@ -337,7 +337,7 @@ def _check_replayed(given: Given, call: str, expression: Any) -> None:
     if (
         isinstance(expression, Column)
         and given.streaming
-        and not given.told
+        and not given.declared
         and not is_deterministic(given.df, expression)
     ):
         raise PipelineError(
@@ -349,7 +349,7 @@ def _unfolded(source: Source, given: Given) -> Given:
     """The data rows of rows with an input form."""
     if source.form is None:
         return given
-    if given.told:
+    if given.declared:
         raise PipelineError(f"{source.form!r} with apply(schema=...): changes need Spark calls; leave schema out")
     return Given.asked(unfolded(source.form, given.df))
 
@@ -382,7 +382,7 @@ def _plain(given: Given) -> Given:
 
 def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
     """The name Spark gives an expression; ``other`` if it is not a plain column."""
-    if given.told:
+    if given.declared:
         raise ColumnError(
             f"{expression}: with apply(schema=...) expressions are not resolved; add a column first (df.withColumn), declare it in the schema, and give its name"
         )

@@ -118,14 +118,14 @@ class Given:
         schema: their columns.
         streaming: whether they are a stream.
         case_matters: whether names are case-sensitive.
-        told: whether all this was declared, so that no Spark call may be made.
+        declared: whether all this was declared, so that no Spark call may be made.
     """
 
     df: DataFrame
     schema: t.StructType
     streaming: bool
     case_matters: bool
-    told: bool = False
+    declared: bool = False
 
     @classmethod
     def asked(cls, df: DataFrame) -> Given:
@@ -189,7 +189,7 @@ class DeclaredInputs:
                 f"apply(schema=...): the schema of input {name!r} is missing; give each its own: schema={{{name!r}: 'ts timestamp, "
                 "...', ...}"
             )
-        return Given(df, self.schemas[name], self.streaming, case_matters=False, told=True)
+        return Given(df, self.schemas[name], self.streaming, case_matters=False, declared=True)
 
 
 def _read(schema: Any) -> t.StructType:

@@ -11,7 +11,7 @@ from beamish.kernels.column_names import WINDOW_START
 from beamish.kinds.window.plan.part import Progress
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import drop_untimed
-from beamish.kinds.window.step.firing import ask_or_end
+from beamish.kinds.window.step.firing import evaluate
 from beamish.kinds.window.step.step import Step
 from beamish.triggers.trigger import WindowIndices
 
@@ -25,7 +25,7 @@ class WatermarkProgress(Progress):
         return timed
 
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
-        ask_or_end(step, came)
+        evaluate(step, came)
 
 
 def _timed_rows(bundle: Bundle) -> Flags:

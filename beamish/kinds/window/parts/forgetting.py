@@ -57,7 +57,7 @@ class ForgettingPart(WindowPart):
     reads_times = True
 
     def __init__(self, span_us: int) -> None:
-        self._span_us, self.lies = span_us, {"forget_after_us": span_us}
+        self._span_us, self.layout_facts = span_us, {"forget_after_us": span_us}
 
     @classmethod
     def of(cls, plan: WindowPlan) -> ForgettingPart | None:

@@ -61,12 +61,12 @@ class RetentionPart(WindowPart):
         budget: what a key may store; None: no limit, but evictions of earlier runs apply.
     """
 
-    fallen: FallenWindows
+    evictions: Evictions
     """The evictions of the shard."""
 
     def __init__(self, budget: Retention | None) -> None:
         self._budget, self.by_key = budget, budget is not None
-        self.lies = {} if budget is None else {"by_key": True}
+        self.layout_facts = {} if budget is None else {"by_key": True}
         self.columns = {"rows": ("int64", 0)} if budget is not None and budget.rows is not None else {}
 
     @classmethod
@@ -74,25 +74,25 @@ class RetentionPart(WindowPart):
         return cls(plan.options.retention)
 
     def tables(self, plan: WindowPlan) -> Iterator[KeyedTable]:
-        yield keyed_table(plan.key_schema, NAME, Fallen, lambda store: FallenWindows(plan, store))
+        yield keyed_table(plan.key_schema, NAME, Eviction, lambda store: Evictions(plan, store))
 
     def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> RetentionPart | None:
         fell_out = about.get("by_key", False) or about.get("fell_out", False)  # the former alone in older checkpoints
         if self._budget is None and not fell_out:
             return None
         opened = RetentionPart(self._budget)
-        opened.fallen = FallenWindows(plan, store)
+        opened.evictions = Evictions(plan, store)
         return opened
 
     def noted(self) -> Mapping[str, Any]:
-        return {} if self.fallen.next_due is None else {"fell_out": True}
+        return {} if self.evictions.next_due is None else {"fell_out": True}
 
     def save(self, watermark_us: int, reached: int) -> None:
-        self.fallen.save(reached)
+        self.evictions.save(reached)
 
     @property
     def next_due_us(self) -> int | None:
-        return self.fallen.next_due_us
+        return self.evictions.next_due_us
 
     def segments(self, span_us: int, end: Ints, keys: pa.Table, progress: int | Ints) -> Ints:
         return parts_of_keys(keys) * 2
@@ -101,7 +101,7 @@ class RetentionPart(WindowPart):
         if not len(entries.row):
             return entries
         keys = step.table.keys.take(entries.key_at)
-        gone = self.fallen.are_gone(keys, entries.start_us, entries.end_us)
+        gone = self.evictions.are_gone(keys, entries.start_us, entries.end_us)
         drop_from_windows(step, bundle, entries.only(gone), OUT_OF_RETENTION)
         return entries.only(~gone)
 
@@ -115,7 +115,7 @@ class RetentionPart(WindowPart):
             rows[merge.into] = merge.sum(rows)
 
     def on_idle(self, keys: pa.Table) -> None:
-        self.fallen.forget(keys)
+        self.evictions.forget(keys)
 
     def after_rows(self, step: Step, at: WindowIndices) -> None:
         if self._budget is None or not len(at):
@@ -130,7 +130,7 @@ class RetentionPart(WindowPart):
         falls = np.flatnonzero(over & (place > 0))
         if len(falls):
             latest = run_starts([groups.of[falls]])
-            _fall(step, self.fallen, at[falls], at[falls[latest]])
+            _evict(step, self.evictions, at[falls], at[falls[latest]])
 
 
 def _latest_first(step: Step, came: WindowIndices) -> tuple[WindowIndices, Groups]:
@@ -160,10 +160,10 @@ def _sizes(step: Step, retention: Retention, at: WindowIndices) -> Iterator[tupl
         yield retention.bytes, bytes_of_rows(table.state.take(table["state_at"][at]))
 
 
-def _fall(step: Step, fallen: FallenWindows, at: WindowIndices, latest: WindowIndices) -> None:
+def _evict(step: Step, evictions: Evictions, at: WindowIndices, latest: WindowIndices) -> None:
     """Evict windows; ``latest``: the latest of each key among them."""
     table = step.table
-    fallen.note(table.keys.take(table["key_at"][latest]), table["start_us"][latest], table["end_us"][latest])
+    evictions.note(table.keys.take(table["key_at"][latest]), table["start_us"][latest], table["end_us"][latest])
     open_ = at[~table["closed"][at]]
     fire(step, open_, np.ones(len(open_), dtype=bool))
     table["gone"][at] = True
@@ -171,13 +171,13 @@ def _fall(step: Step, fallen: FallenWindows, at: WindowIndices, latest: WindowIn
 
 
 @attrs.frozen(eq=False)
-class Fallen(Records):
+class Eviction(Records):
     """The latest evicted window of each key."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start": ("int64", _NONE), "end": ("int64", _NONE)}
 
 
-class FallenWindows(KeyedRecords[Fallen]):
+class Evictions(KeyedRecords[Eviction]):
     """The evictions of a shard's keys.
 
     Args:
@@ -190,7 +190,7 @@ class FallenWindows(KeyedRecords[Fallen]):
 
     def __init__(self, plan: WindowPlan, store: Store) -> None:
         self._plan = plan
-        super().__init__(plan.key_schema, Fallen, store, NAME)
+        super().__init__(plan.key_schema, Eviction, store, NAME)
 
     def are_gone(self, keys: pa.Table, start: Ints, end: Ints) -> Flags:
         """Whether windows are at or before the latest evicted one of their key: bool, one per window.
@@ -226,16 +226,16 @@ class FallenWindows(KeyedRecords[Fallen]):
             progress: the watermark, or the number reached by the stream; not used for rows numbered by key.
         """
 
-        def expiry(fallen: Fallen | Columns) -> Ints:
+        def expiry(evictions: Eviction | Columns) -> Ints:
             if self._plan.progress.by_key:
-                return np.full(len(fallen["end"]), END_OF_TIME_US)
-            return self._plan.expiry_us(fallen["end"])  # type: ignore[no-any-return]
+                return np.full(len(evictions["end"]), END_OF_TIME_US)
+            return self._plan.expiry_us(evictions["end"])  # type: ignore[no-any-return]
 
         if self.next_due is not None and self.next_due <= progress:
             self.load_due(progress)
             over = np.flatnonzero(self.alive & (expiry(self.records) <= progress))
             self.remove(over)
-        self.save_due(lambda fallen: expiry(fallen) > progress, expiry)
+        self.save_due(lambda evictions: expiry(evictions) > progress, expiry)
 
     @property
     def next_due_us(self) -> int | None:

@@ -137,7 +137,7 @@ class RowErrorsPart(WindowPart):
             try:
                 return add(step, bundle, entries)
             except (UserFunctionError, NumericOverflowError):
-                step.go_back(before)
+                step.rollback(before)
             kept = _drop_failing(add, step, bundle, entries)
             return add(step, bundle, kept) if len(kept.row) else np.empty(0, dtype=np.intp)
 
@@ -174,7 +174,7 @@ def _drop_failing(add: Add, step: Step, bundle: Bundle, entries: Entries) -> Ent
         try:
             add(step, bundle, _taken(entries, at))
         finally:
-            step.go_back(before)
+            step.rollback(before)
 
     units = failing(_in_order(step, bundle, entries), tried)
     raised: list[Raised] = [one for unit, _ in units for one in without_errors(unit, tried)]

@@ -35,7 +35,7 @@ from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.state.segments import counted_segments
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import drop_rows
-from beamish.kinds.window.step.firing import pass_ends
+from beamish.kinds.window.step.firing import fire_at_ends
 from beamish.kinds.window.step.step import Step
 from beamish.tables.records import HASHED, NOWHERE, KeyedRecords, Records, keyed_table, parts_of_keys
 from beamish.tables.working_table import rows_without_columns
@@ -166,7 +166,7 @@ class RowProgress(Progress):
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
         """Advance the reaches, then evaluate windows once."""
         self._load_passed(step, self._advance(bundle))
-        pass_ends(step, came)
+        fire_at_ends(step, came)
 
     def _advance(self, bundle: Bundle) -> Ints:
         """Advance the groups of numbered rows; returns the groups."""

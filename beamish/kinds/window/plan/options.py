@@ -178,7 +178,7 @@ class WindowOptions:
         return self.with_dropped or self.on_error == "drop"
 
     @property
-    def going_on(self) -> WindowOptions:
+    def as_input(self) -> WindowOptions:
         """A variant for an inner stage: dropped rows are counted, but not emitted."""
         return attrs.evolve(self, on_error="count") if self.drops_errors else self
 

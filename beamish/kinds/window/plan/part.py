@@ -40,7 +40,7 @@ class WindowPart:
 
     Attributes:
         columns: additional columns of the window table.
-        lies: metadata that determines segments or due times; if it differs, all segments are rewritten.
+        layout_facts: metadata that determines segments or due times; if it differs, all segments are rewritten.
         accumulators: additional accumulators of each window.
         pools: additional Arrow columns per window, by the prefix of their names; ``<prefix>_at`` points to a window's row.
         companions: additional rows per window, any number (tables/working_table.py).
@@ -52,7 +52,7 @@ class WindowPart:
     """
 
     columns: Mapping[str, tuple[str, Any]] = {}
-    lies: Mapping[str, Any] = {}
+    layout_facts: Mapping[str, Any] = {}
     accumulators: tuple[BoundAccumulation, ...] = ()
     pools: Mapping[str, pa.Schema] = {}
     companions: Mapping[str, tuple[str, Any]] = {}

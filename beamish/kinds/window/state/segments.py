@@ -88,7 +88,7 @@ def part_of_counted(segment: NDArray[np.int64]) -> NDArray[np.int64]:
     return segment // 2 % HASHED
 
 
-_LIES = ("by_key", "forget_after_us")
+_LAYOUT_FACTS = ("by_key", "forget_after_us")
 
 
 @attrs.define
@@ -123,13 +123,13 @@ class Note:
             "dropped": self.dropped,
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
-            **{name: value for part in parts for name, value in (*part.lies.items(), *part.noted().items())},
+            **{name: value for part in parts for name, value in (*part.layout_facts.items(), *part.noted().items())},
         }
 
 
-def lies(plan: WindowPlan) -> dict[str, Any]:
+def layout_facts(plan: WindowPlan) -> dict[str, Any]:
     """The metadata by which windows are cut into segments, or are due, beside the lateness."""
-    return {name: value for part in plan.parts for name, value in part.lies.items()}
+    return {name: value for part in plan.parts for name, value in part.layout_facts.items()}
 
 
 @attrs.frozen
@@ -140,13 +140,13 @@ class Changed:
         options: whether the trigger or the lateness changed.
         trigger: whether the trigger changed.
         takes: whether types got wider, an accumulation was added, or other panes are emitted; or nothing was stored.
-        lies: whether the segmentation of windows (by key or not) or their expiry changed.
+        layout_facts: whether the segmentation of windows (by key or not) or their expiry changed.
     """
 
     options: bool = False
     trigger: bool = False
     takes: bool = False
-    lies: bool = False
+    layout_facts: bool = False
 
     @classmethod
     def since(cls, about: Mapping[str, Any], plan: WindowPlan) -> Changed:
@@ -156,5 +156,5 @@ class Changed:
             not same_identity(then, now),
             not same_identity(then.get("trigger"), now.get("trigger")),
             not same_state(about["spec"], plan.spec),
-            {name: about[name] for name in _LIES if about.get(name)} != lies(plan),
+            {name: about[name] for name in _LAYOUT_FACTS if about.get(name)} != layout_facts(plan),
         )

@@ -83,7 +83,7 @@ class State:
             spanned = self.index["end_us"] < END_OF_TIME_US  # others are hashed, whatever the span
             windows = int(self.index["windows"][spanned].sum())
             self.note.span_us = self.policy.next_span_us(self.note.span_us, before, int(spanned.sum()), windows)
-        self.rewrites = self.changed.options or self.changed.lies or self.note.span_us != before
+        self.rewrites = self.changed.options or self.changed.layout_facts or self.note.span_us != before
         return self.windows()
 
     def windows(self) -> Windows:

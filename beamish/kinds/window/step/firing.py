@@ -223,11 +223,11 @@ def move_watermark(step: Step) -> None:
     """Windows whose end or expiry the watermark passes, or has passed by a reduced lateness, are evaluated, or emit their last pane and expire."""
     step.watermark_us = step.state.note.clocks.watermark_us
     if step.state.progress.load_due(step):
-        pass_ends(step)
+        fire_at_ends(step)
     step.begin_part()
 
 
-def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
+def fire_at_ends(step: Step, came: WindowIndices | None = None) -> None:
     """Windows whose end or expiry is passed are evaluated, or emit their last pane and expire; those ``came`` are evaluated too."""
     table, every = step.table, np.arange(len(step.table))
     before, now = step.progress_before(every), step.progress(every)
@@ -254,7 +254,7 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     table["touched"][expired | passed] = True
 
 
-def ask_or_end(step: Step, came: WindowIndices) -> None:
+def evaluate(step: Step, came: WindowIndices) -> None:
     """Evaluate windows with new rows; expired ones emit their last pane, and their state is deleted."""
     table, over_us = step.table, step.over_us(came)
     over = np.zeros(len(came), dtype=bool) if over_us is None else over_us <= step.watermark_us
@@ -286,4 +286,4 @@ def take_up_changes(step: Step) -> None:
     if (
         not step.state.progress.by_watermark
     ):  # what a shorter lateness ends is looked for among what is passed from now on only
-        pass_ends(step)
+        fire_at_ends(step)

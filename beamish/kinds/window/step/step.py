@@ -41,10 +41,10 @@ class Output:
         self._blocks.append(block)
 
     def mark(self) -> int:
-        """The current position, for ``go_back``."""
+        """The current position, for ``rollback``."""
         return len(self._blocks)
 
-    def go_back(self, mark: int) -> None:
+    def rollback(self, mark: int) -> None:
         """Discard everything added since."""
         del self._blocks[mark:]
 
@@ -91,7 +91,7 @@ def pane_times(plan: WindowPlan, pane_time_us: Ints, end_us: Ints) -> Ints:
 
 
 @attrs.frozen(eq=False)
-class Mark:
+class Savepoint:
     """A savepoint of a step: copies of mutable state."""
 
     columns: Columns
@@ -161,18 +161,18 @@ class Step:
         self.watermark_before_us = self.watermark_us
         self.state.progress.begin_part()
 
-    def mark(self) -> Mark:
-        """A savepoint for ``go_back``; pools only grow, and are left unchanged."""
+    def mark(self) -> Savepoint:
+        """A savepoint for ``rollback``; pools only grow, and are left unchanged."""
         columns = {name: column.copy() for name, column in self.table.columns.items()}
         companions = {name: column.copy() for name, column in self.table.companion_rows.columns.items()}
         counts = dict(self.state.note.dropped), self.taken, self.late_by_us
-        return Mark(columns, companions, frozenset(self.windows.read), self.output.mark(), *counts)
+        return Savepoint(columns, companions, frozenset(self.windows.read), self.output.mark(), *counts)
 
-    def go_back(self, mark: Mark) -> None:
+    def rollback(self, mark: Savepoint) -> None:
         """Roll back; segments loaded since are unloaded."""
         self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
         self.table.companion_rows.columns = {name: column.copy() for name, column in mark.companions.items()}
-        self.output.go_back(mark.output)
+        self.output.rollback(mark.output)
         self.windows.read = set(mark.read)
         self.drops.counted.clear()
         self.drops.counted.update(mark.dropped)
