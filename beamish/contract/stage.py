@@ -173,9 +173,9 @@ class Stage(Protocol):
         """The wrapped stage, or itself."""
         return self
 
-    def has_shards(self, takes: Sequence[Relation]) -> bool:
-        """Whether its rows may be in several shards."""
-        return bool(takes[0].keys)
+    def shard_columns(self, takes: Sequence[Relation]) -> tuple[str, ...]:
+        """The columns of its first input that decide a row's shard; empty: all rows are in one."""
+        return takes[0].keys
 
     @property
     def counts_rows(self) -> bool:

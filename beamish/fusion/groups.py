@@ -40,23 +40,27 @@ class _Stage:
     Attributes:
         inputs: the stages whose panes it takes; None: rows of a source.
         takes, gives: its relations.
+        columns: of its first input, those that decide a row's shard.
         shards: whether it has several.
     """
 
     inputs: tuple[_Stage | None, ...]
     takes: Sequence[Relation]
     gives: Relation
+    columns: tuple[str, ...]
     shards: bool
 
     @classmethod
     def of_bound(cls, flow: BoundFlow) -> _Stage:
         inputs = (None if isinstance(taken, Source) else cls.of_bound(taken) for taken in flow.inputs)
-        return cls(tuple(inputs), flow.operator.takes, flow.operator.gives, flow.operator.shards > 1)
+        takes, gives, shards = flow.operator.takes, flow.operator.gives, flow.operator.shards > 1
+        return cls(tuple(inputs), takes, gives, flow.stage.shard_columns(takes), shards)
 
     @classmethod
     def of_flow(cls, flow: Flow) -> _Stage:
         inputs = (None if isinstance(taken, Source) else cls.of_flow(taken.flow) for taken in flow.inputs)
-        return cls(tuple(inputs), flow.takes, flow.gives, flow.stage.has_shards(flow.takes))
+        columns = flow.stage.shard_columns(flow.takes)
+        return cls(tuple(inputs), flow.takes, flow.gives, columns, bool(columns))
 
     @property
     def stages(self) -> list[_Stage]:
@@ -199,7 +203,7 @@ class _Grouping:
 
     def _declared(self, stage: _Stage) -> tuple[int, ...] | None:
         """The positions of ``shard_by`` among the keys of a stage; None: it has other keys, or these are all."""
-        keys, names = stage.takes[0].keys, self._how.shard_by
+        keys, names = stage.columns, self._how.shard_by
         if self._how.groups is not None:
             return self._how.places.get(self._number[id(stage)])
         if not names or not set(names) < set(keys) or not stage.shards:
@@ -215,22 +219,23 @@ class _Grouping:
             return Border(before, f"all {'its' if group.shards else 'their'} rows are in one shard")
         if not stage.shards:
             return None
-        if group.columns is None or not set(group.columns) <= set(takes.keys):
-            return self._shuffle(takes, group, before)
-        found = tuple(takes.keys.index(name) for name in group.columns)
-        return None if found == tuple(range(len(takes.keys))) else found
+        keys = takes.keys or stage.columns
+        if group.columns is None or not set(group.columns) <= set(keys):
+            return self._shuffle(keys, group, before)
+        found = tuple(keys.index(name) for name in group.columns)
+        return None if found == tuple(range(len(keys))) else found
 
-    def _shuffle(self, takes: Relation, group: _Group, before: int) -> Border:
-        own, given = list(map(str, takes.keys)), self._stages[before - 1].gives.keys
+    def _shuffle(self, keys: Sequence[str], group: _Group, before: int) -> Border:
+        own, given = list(map(str, keys)), self._stages[before - 1].gives.keys
         why = f"its keys {own!r} are not those of stage {before}, {list(map(str, group.columns or given))!r}"
-        below = [self._stages[number - 1].takes[0].keys for number in group.members]
+        below = [self._stages[number - 1].columns for number in group.members]
         shared = [name for name in own if name in given and all(name in keys for keys in below)]
         return Border(before, why, f"apply(..., shard_by={shared!r})" if shared else "")
 
     def _check_shard_by(self) -> None:
         if not self._how.shard_by:
             return
-        over_sources = [stage.takes[0].keys for stage in self._stages if None in stage.inputs]
+        over_sources = [stage.columns for stage in self._stages if None in stage.inputs]
         if not any(set(self._how.shard_by) <= set(keys) for keys in over_sources):
             known = " or ".join(repr(list(map(str, keys))) for keys in over_sources)
             raise PipelineError(
@@ -246,8 +251,7 @@ class _Grouping:
 
 def _columns(stage: _Stage, by: tuple[int, ...] | None) -> tuple[str, ...] | None:
     """The columns that decide the shard, by their names in the output; None: they are not in it."""
-    keys = stage.takes[0].keys
-    columns = tuple(keys if by is None else (keys[at] for at in by))
+    columns = stage.columns if by is None else tuple(stage.columns[at] for at in by)
     return columns if set(columns) <= set(stage.gives.keys) else None
 
 

@@ -38,6 +38,14 @@ def later(*keys):
 NUMBERED = first("user", window=bm.CountWindows(3, over="stream")).timestamp_combiner(bm.TimestampCombiner.LATEST)
 
 
+ONCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)).deduplicate("user", within="1 hour")
+KEYED_ONCE = ONCE.key_by("page")
+
+
+def counted(*keys):
+    return bm.Pipeline().key_by(*keys).window(bm.FixedWindows(60)).accumulate(n=Count())
+
+
 def grouped(pipeline, how=FUSE, shards=4):
     flow = pipeline.flow.completed
     return how.grouped(flow.bind({source.name: SCHEMA for source in flow.sources}, shards=shards))
@@ -59,6 +67,9 @@ def numbers(flow):
         (first("user").then(later("most")), [[1], [2]]),
         (first("user", "page").then(later("user")).then(later("user")), [[1], [2, 3]]),
         (NUMBERED.then(later("user")), [[1], [2]]),
+        (ONCE.then(counted("page")), [[1], [2]]),
+        (ONCE.then(counted("user", "page")), [[1, 2]]),
+        (KEYED_ONCE.then(counted("page")), [[1, 2]]),
         (first().then(later()), [[1, 2]]),
         (first("user").then(later()), [[1], [2]]),
         (bm.merge(a=first("user"), b=first("user")).accumulate(n=Sum("n").of("a")), [[1, 2, 3]]),

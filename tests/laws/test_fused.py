@@ -25,6 +25,7 @@ from tests.cost import cost
 from tests.declared_options import evolve
 from tests.strategies import flows, merges
 from tests.strategies.chains import chains
+from tests.strategies.pipelines import rows_once
 from tests.strategies.scripts import scripts
 
 
@@ -50,6 +51,16 @@ def _then(chain: bm.Pipeline, third: bm.Pipeline) -> bm.Pipeline:
         return chain
 
 
+@st.composite
+def after_rows_once(draw: st.DrawFn) -> tuple[bm.Pipeline, Fuse]:
+    """A stage over rows without duplicates, which are distributed by their ids, or by a key."""
+    first = draw(rows_once())
+    keys = draw(st.sampled_from([(), ("team",), ("score",), ("team", "score")]))
+    second = bm.Pipeline().key_by(*keys) if keys else bm.Pipeline()
+    second = second.window(bm.FixedWindows(5)).trigger(Always()).allowed_lateness(1000).accumulating()
+    return _then(first, second.accumulate(n=Count(), all=Collect("score"))), FUSE
+
+
 trees = st.tuples(st.one_of(flows.flows(), merges.merges()), st.just(FUSE))
 
 
@@ -67,7 +78,7 @@ def rows_of(pipeline: bm.Pipeline, script: TestStream) -> ScriptRows:
 
 
 @pytest.mark.of_law("law-fused")
-@pytest.mark.parametrize("drawn", [keyed_chains(), trees], ids=["chains", "trees"])
+@pytest.mark.parametrize("drawn", [keyed_chains(), after_rows_once(), trees], ids=["chains", "rows once", "trees"])
 @given(st.data())
 @cost(2)
 def test_fused_stages_give_what_they_give_apart(drawn, data):
@@ -81,7 +92,7 @@ def test_fused_stages_give_what_they_give_apart(drawn, data):
 
 
 @pytest.mark.of_law("law-fused", "law-carried-over")
-@pytest.mark.parametrize("drawn", [keyed_chains(), trees], ids=["chains", "trees"])
+@pytest.mark.parametrize("drawn", [keyed_chains(), after_rows_once(), trees], ids=["chains", "rows once", "trees"])
 @given(st.data())
 @cost(2)
 def test_fused_stages_are_carried_over_to_stages_apart_and_back(drawn, data):

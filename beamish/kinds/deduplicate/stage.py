@@ -59,6 +59,9 @@ class DeduplicateStage(Stage):
         keys = [name for name in takes[0].keys or self.options.columns if str(name).lower() != "timestamp"]
         return Relation(tuple(keys), watermarks=takes[0].watermarks, behind_us=takes[0].behind_us)
 
+    def shard_columns(self, takes: Sequence[Relation]) -> tuple[str, ...]:
+        return takes[0].keys or tuple(self.options.columns)
+
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns
 

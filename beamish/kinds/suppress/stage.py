@@ -100,8 +100,8 @@ class Suppressed(Stage):
     def core(self) -> Stage:
         return self.of
 
-    def has_shards(self, takes: Sequence[Relation]) -> bool:
-        return self.of.has_shards(takes)
+    def shard_columns(self, takes: Sequence[Relation]) -> tuple[str, ...]:
+        return self.of.shard_columns(takes)
 
     @property
     def counts_rows(self) -> bool:

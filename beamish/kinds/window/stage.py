@@ -169,8 +169,8 @@ class WindowStage(Stage):
         together = numbering is not None and numbering.over_stream
         return shards if takes[0].keys and not together else 1
 
-    def has_shards(self, takes: Sequence[Relation]) -> bool:
-        return self.shards_of(takes, 2) > 1
+    def shard_columns(self, takes: Sequence[Relation]) -> tuple[str, ...]:
+        return takes[0].keys if self.shards_of(takes, 2) > 1 else ()
 
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
         """The options, with those implied by upstream stages: inherited windows, and accumulating panes of retracting input."""
