@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -186,6 +187,25 @@ def _longer_chain(df: DataFrame) -> tuple[DataFrame, str]:
     return _MINUTES.then(later).then(hours).apply(df), "append"
 
 
+def _alike(df: DataFrame, *, stages: int, fuse: bool = True) -> tuple[DataFrame, str]:
+    """Minutes, ten minutes and hours of the same keys."""
+    chain = _MINUTES
+    for size in ("10 minutes", "1 hour")[: stages - 1]:
+        window = bm.Pipeline().key_by("k").window(bm.FixedWindows(size))
+        chain = chain.then(window.accumulate(n=Sum("n"), s=Sum("s")))
+    return chain.apply(df, fuse=fuse), "append"
+
+
+def _native_alike(df: DataFrame, *, stages: int) -> tuple[DataFrame, str]:
+    found = (
+        df.withWatermark("ts", "1 minute").groupBy(_minute(), "k").agg(F.count("*").alias("n"), F.sum("x").alias("s"))
+    )
+    for size in ("10 minutes", "1 hour")[: stages - 1]:
+        later = found.groupBy(F.window(F.window_time("window"), size), "k")
+        found = later.agg(F.sum("n").alias("n"), F.sum("s").alias("s"))
+    return found, "append"
+
+
 def _native_chain(df: DataFrame, *, longer: bool = False) -> tuple[DataFrame, str]:
     minutes = df.withWatermark("ts", "1 minute").groupBy(_minute(), "k")
     counted = minutes.agg(F.count("*").alias("n"), F.sum("x").alias("s"))
@@ -305,6 +325,12 @@ PROGRAMS: dict[str, Program] = {
     "beamish versions": _beamish(_ROWS.versions("10 minutes")),
     "beamish chain": _chain,
     "beamish longer chain": _longer_chain,
+    "beamish two alike": partial(_alike, stages=2),
+    "beamish three alike": partial(_alike, stages=3),
+    "beamish two alike, apart": partial(_alike, stages=2, fuse=False),
+    "beamish three alike, apart": partial(_alike, stages=3, fuse=False),
+    "Spark two alike": partial(_native_alike, stages=2),
+    "Spark three alike": partial(_native_alike, stages=3),
     "Spark chain": _native_chain,
     "Spark longer chain": lambda df: _native_chain(df, longer=True),
     "beamish seven": _beamish(_EARLY.accumulating().accumulate(**_SEVEN)),

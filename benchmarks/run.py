@@ -244,6 +244,8 @@ WORKLOADS = [
     Workload("L2", "B3 from a changelog, inserts only", "beamish from inserts", "beamish retracting", 0),
     Workload("L2u", "L2, one row in ten updated", "beamish from changelog", "beamish from inserts", 0),
     Workload("C1", "two stages", "beamish chain", "Spark chain", 1.0),
+    Workload("C1k", "two stages keyed alike", "beamish two alike", "Spark two alike", 1.5),
+    Workload("C1a", "C1k, beside apart", "beamish two alike", "beamish two alike, apart", 1.0),
     Workload("Q1", "ms per batch of 2,000 rows", "beamish", "Spark update", 1.2, rows=200_000, **_FEW),
     Workload("Q1f", "Q1 beside its floor", "beamish", "floor of two stages", 0, rows=200_000, **_FEW),
     Workload(
@@ -256,6 +258,10 @@ WORKLOADS = [
         **_FEW,
     ),
     Workload("Q1c", "Q1, three stages", "beamish longer chain", "Spark longer chain", 1.3, rows=200_000, **_FEW),
+    Workload("Q1k", "Q1, three keyed alike", "beamish three alike", "Spark three alike", 0.75, rows=200_000, **_FEW),
+    Workload(
+        "Q1ka", "Q1k, beside apart", "beamish three alike", "beamish three alike, apart", 0.75, rows=200_000, **_FEW
+    ),
     Workload(
         "Q1cf",
         "Q1c beside its floor",

@@ -55,6 +55,32 @@ class StoreUnder:
         self._store.remove(f"{self._name}/{name}")
 
 
+class PendingStore:
+    """A store whose changes are written when they are flushed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pending: dict[str, bytes | None] = {}
+
+    def get(self, name: str) -> bytes | None:
+        return self._pending[name] if name in self._pending else self._store.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        self._pending[name] = value
+
+    def remove(self, name: str) -> None:
+        self._pending[name] = None
+
+    def flush(self) -> None:
+        """Write the changes."""
+        for name, value in self._pending.items():
+            if value is None:
+                self._store.remove(name)
+            else:
+                self._store.put(name, value)
+        self._pending.clear()
+
+
 INDEX, WINDOWINGS = "index", "windowings"
 """The names of entries that occur once per store."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from unittest import mock
 
 import pyarrow as pa
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.contract.operator import Cadence, Shard
 from beamish.contract.stored import DictStore
+from beamish.fusion.groups import APART, FUSE
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.window.step import packing
 from beamish.script import panes_from_table
@@ -149,12 +150,22 @@ flows = st.one_of(
 )
 
 
-class Running:
-    """The operators of a flow, each after those whose panes it takes."""
+SPILLS = (
+    CHANGES.changes(deleted="flag")
+    .suppress(bm.UntilTimeLimit(1, clock="event"), buffer=bm.Buffer(max_records=0, when_full=bm.SPILL))
+    .flow
+)
+fuses = st.sampled_from([FUSE, APART])
 
-    def __init__(self, flow, *, shards=1, packs=1, pieces=1, reopens=False):
+
+class Running:
+    """The operators of a flow, each after those whose panes it takes; those of fused stages are one."""
+
+    def __init__(self, flow, *, fuse, shards=1, packs=1, pieces=1, reopens=False):
         self.names = [source.name for source in flow.sources]
-        self.flows = flow.bind(dict.fromkeys(self.names, COLUMNS), shards=shards).flows
+        bound = flow.bind(dict.fromkeys(self.names, COLUMNS), shards=shards)
+        self.flows = fuse.grouped(bound).each
+        self.last = [flow.flows[group.links[-1].number - 1] for group in self.flows]
         self.operators = [one.operator for one in self.flows]
         self.stores = [[DictStore() for _ in range(one.shards)] for one in self.operators]
         self.packs, self.pieces, self.reopens, self.clock_us = packs, pieces, reopens, 0
@@ -198,41 +209,42 @@ def parts(rows, count):
     return [part for part in each if len(part)]
 
 
-def is_the_same(flow, one, other, steps):
+def is_the_same(one, other, steps):
+    assert len(one.flows) == len(other.flows)
     for step in steps:
-        for of_stage, panes, otherwise in zip(flow.flows, one.step(*step), other.step(*step), strict=True):
+        for of_stage, panes, otherwise in zip(one.last, one.step(*step), other.step(*step), strict=True):
             found = differences(otherwise, panes, bm.Pipeline(of_stage))
             assert not found, "\n".join(found)
 
 
-@given(flows, steps, st.integers(2, 4))
-def test_how_rows_are_packed_changes_nothing(flow, steps, packs):
-    is_the_same(flow, Running(flow), Running(flow, packs=packs), steps)
+@given(flows, fuses, steps, st.integers(2, 4))
+def test_how_rows_are_packed_changes_nothing(flow, fuse, steps, packs):
+    is_the_same(Running(flow, fuse=fuse), Running(flow, fuse=fuse, packs=packs), steps)
 
 
-@given(flows, steps, st.integers(1, 2), st.integers(2, 4))
-def test_packing_piece_by_piece_changes_nothing(flow, steps, packs, pieces):
+@given(flows, fuses, steps, st.integers(1, 2), st.integers(2, 4))
+def test_packing_piece_by_piece_changes_nothing(flow, fuse, steps, packs, pieces):
     with mock.patch.object(packing, "_WORTH", 0):  # slices are put together however few that saves
-        is_the_same(flow, Running(flow), Running(flow, packs=packs, pieces=pieces), steps)
+        is_the_same(Running(flow, fuse=fuse), Running(flow, fuse=fuse, packs=packs, pieces=pieces), steps)
 
 
-@given(flows, steps, st.integers(2, 4))
-def test_the_number_of_shards_changes_nothing(flow, steps, shards):
-    is_the_same(flow, Running(flow), Running(flow, shards=shards), steps)
+@given(flows, fuses, steps, st.integers(2, 4))
+def test_the_number_of_shards_changes_nothing(flow, fuse, steps, shards):
+    is_the_same(Running(flow, fuse=fuse), Running(flow, fuse=fuse, shards=shards), steps)
 
 
-@given(flows, steps)
-def test_reopening_a_shard_from_the_bytes_in_its_store_changes_nothing(flow, steps):
-    as_input, reopened = Running(flow), Running(flow, reopens=True)
+@given(flows, fuses, steps)
+def test_reopening_a_shard_from_the_bytes_in_its_store_changes_nothing(flow, fuse, steps):
+    as_input, reopened = Running(flow, fuse=fuse), Running(flow, fuse=fuse, reopens=True)
     for step in steps:
         assert list(map(repr, reopened.step(*step))) == list(map(repr, as_input.step(*step)))
     due = [[shard.next_due_us for shards in one.shards for shard in shards] for one in (as_input, reopened)]
     assert due[0] == due[1]
 
 
-@given(flows, steps, st.booleans())
-def test_a_step_of_nothing_gives_nothing_and_leaves_the_stored_bytes_as_they_are(flow, steps, reopens):
-    running = Running(flow, reopens=reopens)
+@given(flows, fuses, steps, st.booleans())
+def test_a_step_of_nothing_gives_nothing_and_leaves_the_stored_bytes_as_they_are(flow, fuse, steps, reopens):
+    running = Running(flow, fuse=fuse, reopens=reopens)
     # With an idle timeout a step of nothing is one more step in which no row came.
     assume(all(operator.cadence is Cadence.WHEN_DUE for operator in running.operators))
     for step in [(None, None, [], 0), *steps]:  # the first writes what the shard is
@@ -246,9 +258,12 @@ def test_a_step_of_nothing_gives_nothing_and_leaves_the_stored_bytes_as_they_are
     assert running.stores == before
 
 
-@given(flows, steps)
-def test_updates_writes_nothing(flow, steps):
-    running = Running(flow)
+@example(
+    SPILLS, APART, [(None, None, [{"ts": 0, "team": "red", "score": 1, "ratio": None, "name": None, "flag": None}], 0)]
+)
+@given(flows, fuses, steps)
+def test_updates_writes_nothing(flow, fuse, steps):
+    running = Running(flow, fuse=fuse)
 
     def step(shard, *came):
         before = [[dict(store) for store in stores] for stores in running.stores]

@@ -31,6 +31,7 @@ from beamish.kinds.suppress.emission import Due, evicted, full, in_order, is_ful
 from beamish.kinds.suppress.option import Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.slots import merge_slots, take_newest, take_up
 from beamish.modes import WhenFull
+from beamish.tables.entries import PendingStore
 from beamish.tables.notes import check_held
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
 from beamish.tables.segments import Segmented
@@ -49,7 +50,8 @@ class SuppressShard(Shard):
         self.operator, self._suppress, self._policy = operator, suppress, policy
         self._inner = operator.open(store)
         check_held(self._inner.held, suppress.name)
-        self._store = held_store(store, suppress.name)
+        self._pending = PendingStore(store)  # segments are rewritten while updates are applied
+        self._store = held_store(self._pending, suppress.name)
         self._store.about["takes"] = schema_texts(operator.takes)
         self.clocks, self.dropped = self._inner.clocks, self._inner.dropped
         self._due = Due(suppress, operator, self.clocks)
@@ -67,6 +69,7 @@ class SuppressShard(Shard):
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         self._save(self._held)
+        self._pending.flush()
         self._inner.save({"name": self._suppress.name, "updates": self._store.rows})
 
     @property
