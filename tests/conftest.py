@@ -176,6 +176,9 @@ def start_spark(settings=()):
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
+    from tests.java_names import remember_names
+
+    remember_names()
     spark = (
         SparkSession.builder.master("local[2, 2]")  # a task that failed runs once more, as on a cluster
         .appName("beamish-tests")

@@ -46,6 +46,13 @@ def test_the_packages_of_delta_are_those_of_the_docs():
     assert all(f"| {a}.{b} | `{package}` |" in page for (a, b), package in session.PACKAGES["delta"].items())
 
 
+def test_a_name_of_java_is_looked_up_once(spark):
+    assert spark._jvm.java.lang.Integer is spark._jvm.java.lang.Integer
+    assert spark._jvm.java.lang.Integer.parseInt("7") == 7
+    with pytest.raises(TypeError, match="'JavaPackage' object is not callable"):
+        spark._jvm.java.lang.Nothing()
+
+
 WITHOUT = """
 import importlib.machinery, sys
 from types import ModuleType, SimpleNamespace
