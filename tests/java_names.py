@@ -3,7 +3,7 @@
 For each part of ``spark._jvm.org.apache.spark.X`` py4j asks the JVM, which looks through all jars to find that a package is no class.
 """
 
-from py4j.java_gateway import JavaClass, JavaPackage, JVMView
+from py4j.java_gateway import JavaClass, JavaPackage, JVMView  # type: ignore[import-untyped]
 
 
 def remember_names():
