@@ -117,3 +117,27 @@ def test_each_fused_stage_is_counted(spark, tmp_path):
                 rows[1] += metrics["panes_on_time"] or 0
     assert counted["counts.0"] == [60, 10]
     assert counted["counts"] == [10, 4]
+
+
+def test_stages_by_fewer_keys_are_fused_where_all_are_sharded_by_these(spark, tmp_path):
+    input_ = Files(spark, tmp_path / "input", SCHEMA)
+    for at in (0, 20, 40, 60):
+        input_.add(*({"ts": (at + i) * 1_000_000, "team": "abcd"[i % 4], "score": i % 3} for i in range(20)))
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team", "score")
+    later = bm.Pipeline().key_by("team").window(bm.FixedWindows(20)).accumulate(n=Sum("n"))
+    chain = source.window(bm.FixedWindows(10)).accumulate(n=Count()).then(later)
+    rows = []
+    out = chain.apply(input_.stream(), shards=3, shard_by=["team"])
+    query = out.writeStream.foreachBatch(
+        lambda batch, _: rows.extend((row.team, row.window.start, row.n) for row in batch.collect())
+    )
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    assert read_query(spark, str(tmp_path / "checkpoint"), chain.flow).fuse.groups == (frozenset({1, 2}),)
+    batch = [
+        (row.team, row.window.start, row.n) for row in chain.apply(spark.read.parquet(str(input_.folder))).collect()
+    ]
+    last = max(start for _, start, _ in rows)
+    assert len(rows) == 12
+    assert sorted(rows) == sorted(one for one in batch if one[1] <= last)
