@@ -214,8 +214,9 @@ def test_the_installed_package_runs_without_loading_spark(python, tmp_path):
     assert Path(place).is_relative_to(python.parents[1]), place
 
 
+@pytest.mark.deep
 def test_a_type_checker_reads_the_installed_package(root, wheel, tmp_path):
-    """Of the tree's wheel: the sdist's has the same files."""
+    """Of the tree's wheel: the sdist's has the same files. That it has each module and the mark of types is tested above."""
     python = installed(wheel, tmp_path / "venv")
     shutil.copy(root / "tests" / "typing_examples.py", tmp_path / "users_file.py")
     cache = root / ".mypy_cache" / "installed"
