@@ -1,6 +1,6 @@
 """Names of Java's packages and classes are looked up once.
 
-For each part of ``spark._jvm.org.apache.spark.X`` py4j asks the JVM, which looks through all jars to find that a package is no class.
+For each part of ``spark._jvm.org.apache.spark.X`` py4j asks the JVM, which looks through all jars before it takes one for a package.
 """
 
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView  # type: ignore[import-untyped]
