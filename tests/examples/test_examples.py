@@ -303,6 +303,7 @@ def test_example_on_spark_prints_its_documented_output(root, capsys, spark, name
     assert lines(run(root, capsys, name)) == lines(ON_SPARK[name])
 
 
+@pytest.mark.dear
 def test_example_of_unit_tests_passes(root):
     command = [sys.executable, "-m", "pytest", "-q", "examples/test_scores.py"]
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)

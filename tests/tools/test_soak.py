@@ -3,11 +3,14 @@
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.laws.written import written
 from tools import soak
+
+pytestmark = pytest.mark.dear
 
 
 def test_every_law_is_searched():
