@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,18 +57,23 @@ def is_driver() -> bool:
 
 
 class OfDriver:
-    """A sink of a classic session stays on the driver, whose session it needs. ``foreach`` sends it to workers, with single rows.
-
-    Spark Connect sends it to the server, where ``foreachBatch`` runs.
-    """
+    """A sink takes batches on the driver, and is never sent to workers as ``foreach`` does, for single rows."""
 
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
-        """Pickle it (SinkError: for a worker)."""
-        if is_driver():
+        """Pickle it (SinkError: for ``foreach``)."""
+        if _in_foreach():
             raise SinkError(
-                f"{type(self).__name__}: a sink takes batches on the driver, and cannot be sent to workers, as foreach does for single "
-                "rows: writeStream.foreachBatch(sink)"
+                f"{type(self).__name__}: foreach gives it rows, and a sink takes batches: writeStream.foreachBatch(sink); nothing was written"
             )
         return super().__reduce_ex__(protocol)
+
+
+def _in_foreach() -> bool:
+    """Whether ``DataStreamWriter.foreach`` pickles its function, in a classic session or one of Spark Connect."""
+    frames = (frame for frame, _ in traceback.walk_stack(None))
+    calls = ((frame.f_code.co_name, str(frame.f_globals.get("__name__"))) for frame in frames)
+    return any(
+        name == "foreach" and re.fullmatch(r"pyspark\..*streaming\.readwriter", module) for name, module in calls
+    )

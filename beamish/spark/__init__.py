@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.fusion.groups import FUSE, Fuse
 from beamish.packages import check_packages
 
 check_packages()  # before any module of this package imports it
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from beamish.flow import BoundFlow, Flow
+    from beamish.fusion.groups import Fuse
     from beamish.spark.rows.schemas import DeclaredInputs
 
 
@@ -30,7 +30,7 @@ def apply(
     *,
     initial: DataFrame | Mapping[str, DataFrame] | None = None,
     declared: DeclaredInputs | None = None,
-    fuse: Fuse = FUSE,
+    fuse: Fuse | None = None,
 ) -> DataFrame:
     """The panes of a flow's last stage.
 
@@ -41,12 +41,13 @@ def apply(
         shards: number of shards of each stage, at least 1; None: ``spark.sql.shuffle.partitions``.
         initial: the initial rows of versioned tables, as for ``Flow.initial``.
         declared: declared schemas, so that no Spark call is made; None: read from Spark.
-        fuse: which stages run together.
+        fuse: which stages run together; None: all that may.
 
     Raises:
         PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the session is
             invalid, or DataFrames and sources do not match.
     """
+    from beamish.fusion.groups import FUSE
     from beamish.spark.compile.batch import panes_of_batch
     from beamish.spark.compile.inputs import name_initial, name_inputs, with_initial
     from beamish.spark.compile.stream import has_querys_watermark, panes_of_stream
@@ -67,10 +68,12 @@ def apply(
     if declared is None:
         check_streaming(named.spark)
 
+    how = FUSE if fuse is None else fuse
+
     def panes(observed: str | None = None) -> DataFrame:
-        flow = fuse.grouped(bound)
+        flow = how.grouped(bound)
         if observed is not None:
-            flow = fuse.grouped(named.bind(count))
+            flow = how.grouped(named.bind(count))
             for below in flow.flows:
                 below.operator.observe()
         out = panes_of_stream(flow, named.rows, initial=begins, observed=observed, declared=declared is not None)

@@ -309,7 +309,7 @@ def test_panes_without_row_state_are_rejected(spark, tmp_path):
 
 def test_foreach_refuses_a_sink_when_it_is_called(spark):
     writer = spark.readStream.format("rate").load().writeStream
-    with pytest.raises(Exception, match=r"SqlSink: a sink takes batches .*: writeStream\.foreachBatch\(sink\)"):
+    with pytest.raises(Exception, match=r"SqlSink: foreach gives it rows.*: writeStream\.foreachBatch\(sink\)"):
         writer.foreach(bm.sinks.sql("sqlite:///a.db", "totals"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import pandas as pd
@@ -21,7 +21,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from beamish.contract.operator import Operator, counts_of_step
 from beamish.contract.stored import REPORTS, DictStore, Store
 from beamish.contract.updates import number_rows
-from beamish.fusion.operator import Link
 from beamish.kernels.column_names import UPSTREAM_WATERMARK
 from beamish.spark.operator.notes import (
     NOTE,
@@ -38,6 +37,9 @@ from beamish.spark.operator.travelling import MapStore, Travelling, state_of
 from beamish.spark.rows.pack import FIRST_SHARD, NO_CLOCK, NO_INPUT
 from beamish.spark.runtime.millis import timer_ms, watermark_us
 from beamish.spark.runtime.workers import Acknowledged, spare_memory
+
+if TYPE_CHECKING:
+    from beamish.fusion.operator import Link
 
 
 class WatermarkSource(Protocol):
