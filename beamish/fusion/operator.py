@@ -85,6 +85,8 @@ class FusedOperator(Operator):
     """
 
     links: Sequence[Link]
+    cadence = Cadence.EVERY_STEP
+    """A stage compares late panes with the watermark of the step before, which its shards must have seen, rows or not."""
 
     def __attrs_post_init__(self) -> None:
         last = self.links[-1].operator
@@ -97,15 +99,6 @@ class FusedOperator(Operator):
         self.identity = {link.name: link.operator.identity for link in self.links}
         self.needs_clock = any(one.needs_clock for one in each)
         self.holds_watermark = any(one.holds_watermark for one in each)
-        late = any(
-            link.operator.takes[n].behind_us
-            for link in self.links
-            for n, of in enumerate(link.inputs)
-            if of is not None
-        )
-        counts = late or any(one.cadence is Cadence.EVERY_STEP for one in each)
-        # Rows that come behind the watermark are compared with that of the step before, which each shard must have seen.
-        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
 
     @property
     def leaves(self) -> Sequence[tuple[Link, int]]:

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.accumulations import Collect, Count
+from beamish.accumulations import Collect, Count, Sum
 from beamish.contract.stored import DictStore
 from beamish.errors import BeamishError
 from beamish.fusion.at_rest import fused_store, stages_of
@@ -19,7 +19,7 @@ from beamish.pane import Pane
 from beamish.rescale import check_carries_over, put_together, split
 from beamish.script import ScriptRows, as_step, panes_from_table, script_rows
 from beamish.testing import TestStream
-from beamish.triggers import Always
+from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.agreement import check_same
 from tests.cost import cost
 from tests.declared_options import evolve
@@ -27,6 +27,8 @@ from tests.strategies import flows, merges
 from tests.strategies.chains import chains
 from tests.strategies.pipelines import rows_once
 from tests.strategies.scripts import scripts
+from tests.strategies.spark_steps import AsOnSpark
+from tests.strategies.watermarks import watermarks
 
 
 @st.composite
@@ -49,6 +51,17 @@ def _then(chain: bm.Pipeline, third: bm.Pipeline) -> bm.Pipeline:
         return chain.then(third)
     except BeamishError:  # a third stage does not follow each second one
         return chain
+
+
+@st.composite
+def late_chains(draw: st.DrawFn) -> tuple[bm.Pipeline, Fuse]:
+    """A stage that emits late panes, and one that drops panes too late for it."""
+    first = (
+        bm.Pipeline().event_time("ts", draw(watermarks)).key_by("team").window(bm.FixedWindows(draw(st.integers(1, 4))))
+    )
+    first = first.trigger(AfterWatermark(late=AfterCount(1))).allowed_lateness(1000).discarding().accumulate(v0=Count())
+    second = bm.Pipeline().key_by("team").allowed_lateness(draw(st.integers(0, 3))).discarding()
+    return first.then(second.accumulate(n=Count(), total=Sum("v0"))), FUSE
 
 
 @st.composite
@@ -88,6 +101,21 @@ def test_fused_stages_give_what_they_give_apart(drawn, data):
     fused = fuse.grouped(pipeline.flow.completed.bind(rows.schemas, shards=2))
     assume(len(fused.each) < len(pipeline.flow.flows))
     how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, round_trip=data.draw(st.booleans()), fuse=fuse)
+    check_same(pipeline.run(script), run(pipeline.flow, script.events, how), pipeline, script, how, "- apart, + fused")
+
+
+@pytest.mark.of_law("law-fused")
+@pytest.mark.parametrize("drawn", [late_chains(), keyed_chains()], ids=["late panes", "chains"])
+@given(st.data())
+@cost(2)
+def test_shards_of_fused_stages_are_stepped_as_often_as_they_need(drawn, data):
+    pipeline, fuse = data.draw(drawn)
+    script = data.draw(script_of(pipeline))
+    rows = rows_of(pipeline, script)
+    fused = fuse.grouped(pipeline.flow.completed.bind(rows.schemas, shards=2))
+    assume(len(fused.each) < len(pipeline.flow.flows))
+    assume(len(pipeline.flow.sources) == 1)  # of several, Spark's watermark is not that of each
+    how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, adapt=AsOnSpark, fuse=fuse)
     check_same(pipeline.run(script), run(pipeline.flow, script.events, how), pipeline, script, how, "- apart, + fused")
 
 

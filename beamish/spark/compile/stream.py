@@ -182,6 +182,7 @@ def _operated(
     operator = flow.operator
     own = has_own_watermark(flow, reports=reports, sources=len(rows))
     wakes = wakes_of(operator, reports=own)
+    call_all = own or observed is not None or len(flow.links) > 1
     frames = [
         _operated(
             taken,
@@ -197,7 +198,7 @@ def _operated(
             spark_schema(PACKED),
         )
         if isinstance(taken, GroupedFlow)
-        else _packed(operator, number, rows[taken.name], wakes, report=own, call_all=own or observed is not None)
+        else _packed(operator, number, rows[taken.name], wakes, report=own, call_all=call_all)
         for number, taken in enumerate(flow.inputs)
     ]
     if ticks is not None:

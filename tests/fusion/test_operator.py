@@ -1,0 +1,69 @@
+"""Fused stages in one shard: what a stage compares its rows with, and whose state a shard has."""
+
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count, Sum
+from beamish.contract.stored import DictStore
+from beamish.fusion.groups import APART, FUSE
+from beamish.local import Variation, run
+from beamish.script import script_rows
+from beamish.testing import TestStream
+from beamish.triggers import AfterCount, AfterWatermark
+from tests.agreement import differences
+from tests.strategies.spark_steps import AsOnSpark
+
+LATE = AfterWatermark(late=AfterCount(1))
+FIRST = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .trigger(LATE)
+    .allowed_lateness(1000)
+    .discarding()
+    .accumulate(n=Count())
+)
+CHAIN = FIRST.then(bm.Pipeline().key_by("team").trigger(LATE).allowed_lateness(5).discarding().accumulate(n=Sum("n")))
+IDLE = "abcdefgh"
+SCRIPT = (
+    TestStream()
+    .add([{"ts": 1, "team": team} for team in IDLE])
+    .advance_watermark_to(20)
+    .add([{"ts": 50, "team": "z"}])
+    .advance_watermark_to(60)
+    .step([{"ts": 30, "team": team} for team in IDLE], watermark=61)
+    .advance_watermark_to_infinity()
+)
+
+
+def test_a_late_pane_of_a_shard_that_had_no_rows_is_late_for_the_next_stage():
+    panes = CHAIN.run(SCRIPT)
+    assert {pane.key["team"] for pane in panes if pane.window.start.second == 30} == set()
+    fused = run(CHAIN.flow, SCRIPT.events, Variation(shards=5, adapt=AsOnSpark, fuse=FUSE))
+    assert differences(fused, panes, CHAIN) == []
+
+
+def bound(how, pipeline=CHAIN):
+    return how.grouped(
+        pipeline.flow.completed.bind(script_rows(pipeline.flow, SCRIPT.events).schemas, shards=1)
+    ).operator
+
+
+def test_a_shard_with_the_state_of_one_stage_is_refused_by_fused_ones():
+    store = DictStore()
+    bound(APART, FIRST).open(store).step([None], None, [])
+    with pytest.raises(
+        bm.StateError, match=r"each stage in an operator of its own, the pipeline is applied with fused: pass"
+    ):
+        bound(FUSE).open(store)
+
+
+def test_a_shard_with_the_state_of_other_stages_is_refused():
+    store = DictStore()
+    bound(FUSE).open(store).step([None], None, [])
+    longer = CHAIN.then(bm.Pipeline().key_by("team").allowed_lateness(5).accumulating().accumulate(n=Sum("n")))
+    with pytest.raises(
+        bm.StateError, match=r"with stages 1, 2 in one operator, the pipeline is applied with stages 1, 2, 3 in one"
+    ):
+        bound(FUSE, longer).open(store)
