@@ -3,38 +3,14 @@
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Count, Sum
+from beamish.accumulations import Sum
 from beamish.contract.stored import DictStore
 from beamish.fusion.groups import APART, FUSE
 from beamish.local import Variation, run
 from beamish.script import script_rows
-from beamish.testing import TestStream
-from beamish.triggers import AfterCount, AfterWatermark
 from tests.agreement import differences
+from tests.fusion.late import CHAIN, FIRST, SCRIPT
 from tests.strategies.spark_steps import AsOnSpark
-
-LATE = AfterWatermark(late=AfterCount(1))
-FIRST = (
-    bm.Pipeline()
-    .event_time("ts", bm.BoundedOutOfOrderness(0))
-    .key_by("team")
-    .window(bm.FixedWindows(10))
-    .trigger(LATE)
-    .allowed_lateness(1000)
-    .discarding()
-    .accumulate(n=Count())
-)
-CHAIN = FIRST.then(bm.Pipeline().key_by("team").trigger(LATE).allowed_lateness(5).discarding().accumulate(n=Sum("n")))
-IDLE = "abcdefgh"
-SCRIPT = (
-    TestStream()
-    .add([{"ts": 1, "team": team} for team in IDLE])
-    .advance_watermark_to(20)
-    .add([{"ts": 50, "team": "z"}])
-    .advance_watermark_to(60)
-    .step([{"ts": 30, "team": team} for team in IDLE], watermark=61)
-    .advance_watermark_to_infinity()
-)
 
 
 def test_a_late_pane_of_a_shard_that_had_no_rows_is_late_for_the_next_stage():

@@ -9,6 +9,8 @@ import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.fusion.groups import FUSE
 from beamish.spark.checkpoint.stored_query import read_query
+from tests.agreement import differences
+from tests.fusion import late
 from tests.spark.conftest import Files
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("team", pa.string()), ("score", pa.int64())])
@@ -141,3 +143,8 @@ def test_stages_by_fewer_keys_are_fused_where_all_are_sharded_by_these(spark, tm
     last = max(start for _, start, _ in rows)
     assert len(rows) == 12
     assert sorted(rows) == sorted(one for one in batch if one[1] <= last)
+
+
+def test_a_late_pane_of_a_shard_that_had_no_rows_is_late_for_the_next_stage(spark):
+    assert FUSE.grouped(late.CHAIN.flow.completed.bind({None: SCHEMA}, shards=5)).groups == {frozenset({1, 2})}
+    assert differences(late.SCRIPT.on_spark(spark, late.CHAIN, shards=5), late.CHAIN.run(late.SCRIPT), late.CHAIN) == []
