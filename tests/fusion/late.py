@@ -17,13 +17,13 @@ FIRST = (
     .accumulate(n=Count())
 )
 CHAIN = FIRST.then(bm.Pipeline().key_by("team").trigger(LATE).allowed_lateness(5).discarding().accumulate(n=Sum("n")))
-IDLE = "abcdefgh"
+IDLE, NEW = "abcdefgh", "ijklmnop"
 SCRIPT = (
     TestStream()
     .add([{"ts": 1, "team": team} for team in IDLE])
     .advance_watermark_to(20)
     .add([{"ts": 50, "team": "z"}])
     .advance_watermark_to(60)
-    .step([{"ts": 30, "team": team} for team in IDLE], watermark=61)
+    .step([{"ts": 30, "team": team} for team in IDLE + NEW], watermark=61)
     .advance_watermark_to_infinity()
 )
