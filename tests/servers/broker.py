@@ -31,9 +31,10 @@ if __name__ == "__main__":
     from tests.servers.lake import session
 
     said = json.loads(sys.argv[1])
+    sink = bm.sinks.kafka(said["servers"], "sessions")  # before there is a session, which may lack the connector
     spark = session(said["settings"])
     if not said["settings"]:
         from tests.servers.producer import stand_in
 
         stand_in(spark)
-    query.run(said, bm.sinks.kafka(said["servers"], "sessions"))
+    query.run(said, sink)
