@@ -147,4 +147,6 @@ def test_stages_by_fewer_keys_are_fused_where_all_are_sharded_by_these(spark, tm
 
 def test_a_late_pane_of_a_shard_that_had_no_rows_is_late_for_the_next_stage(spark):
     assert FUSE.grouped(late.CHAIN.flow.completed.bind({None: SCHEMA}, shards=13)).groups == {frozenset({1, 2})}
-    assert differences(late.SCRIPT.on_spark(spark, late.CHAIN, shards=13), late.CHAIN.run(late.SCRIPT), late.CHAIN) == []
+    assert (
+        differences(late.SCRIPT.on_spark(spark, late.CHAIN, shards=13), late.CHAIN.run(late.SCRIPT), late.CHAIN) == []
+    )
