@@ -190,7 +190,7 @@ class _Grouping:
                 continue
             before = self._number[id(taken)]
             found = self._positions(stage, takes, before)
-            if isinstance(found, tuple) and joined and found != by:
+            if not isinstance(found, Border) and joined and found != by:
                 found = Border(before, "its columns of the shard are not those of the other inputs")
             if isinstance(found, Border):
                 self.borders.setdefault(number, []).append(found)

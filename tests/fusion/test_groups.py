@@ -91,6 +91,17 @@ def test_a_source_beside_a_fused_stage_is_sharded_by_the_same_columns():
     assert [relation.shards_by for relation in flow.operator.takes] == [(0,), (0,)]
 
 
+@pytest.mark.parametrize("first_grows", [True, False])
+def test_inputs_of_a_merge_that_are_sharded_by_other_columns_do_not_run_together(first_grows):
+    grows = first("user").then(bm.Pipeline().key_by("user", "most").window(bm.FixedWindows(20)).accumulate(n=Sum("n")))
+    alike = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)).key_by("user", "cost")
+    alike = alike.window(bm.FixedWindows(20)).accumulate(n=Count())
+    inputs = {"a": grows, "b": alike} if first_grows else {"a": alike, "b": grows}
+    assert numbers(grouped(bm.merge(**inputs).accumulate(of=Sum("n").of("a")))) == (
+        [[1, 2, 4], [3]] if first_grows else [[1, 4], [2, 3]]
+    )
+
+
 def test_shard_by_fuses_stages_whose_keys_shrink():
     pipeline = first("user", "page").then(later("user"))
     flow = grouped(pipeline, Fuse(shard_by=("user",)))
