@@ -20,14 +20,14 @@ import pyarrow as pa
 from beamish.contract.clocks import Clocks
 from beamish.contract.keys import shards_of_keys
 from beamish.contract.operator import Operator
-from beamish.contract.stored import DictStore, KeyedTable, Note
+from beamish.contract.stored import ABOUT, REPORTS, RUNNER, DictStore, KeyedTable, Note
 from beamish.errors import StateError
 from beamish.kernels.buffers import Ints, cast_table
 from beamish.kernels.codes import factorize_rows
 from beamish.tables.notes import check_held
 from beamish.tables.segments import SegmentStore
 
-_OF_RUNNER = ("spark", "about", "reports")
+_OF_RUNNER = (RUNNER, ABOUT, REPORTS)
 """The runner's entries in a shard's store, which it migrates itself."""
 
 

@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
-from beamish.contract.stored import ABOUT, REPORTS, TAKES, DictStore, Store
+from beamish.contract.stored import ABOUT, REPORTS, RUNNER, TAKES, DictStore, Store
 from beamish.flow import Description, InputDescription
 from beamish.fusion.operator import FUSED
 from beamish.kinds.window.plan.plan import WindowPlan
@@ -23,7 +23,7 @@ from beamish.watermarks import NO_WATERMARK_US
 
 def note_names() -> tuple[str, ...]:
     """A shard's metadata entries; those of windows are stored under the name of each windowing too."""
-    return ("spark", ABOUT, REPORTS, TAKES, FUSED, *kind_entries())
+    return (RUNNER, ABOUT, REPORTS, TAKES, FUSED, *kind_entries())
 
 
 @attrs.frozen
@@ -130,7 +130,7 @@ def stage_facts(
         stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), b"{}")
         about = json.loads(stored)
     description = Description.read(about)
-    spark = [json.loads(one) for store in notes.values() if (one := store.get("spark")) is not None]
+    spark = [json.loads(one) for store in notes.values() if (one := store.get(RUNNER)) is not None]
     noted = noted_windowings(
         notes,
         None if known is None else known.answer(Asked(Keeps.WINDOWS)),

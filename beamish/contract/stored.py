@@ -21,8 +21,8 @@ from beamish.errors import StateError
 from beamish.kernels.buffers import Ints
 from beamish.kernels.type_names import widens
 
-ABOUT, REPORTS = "about", "reports"
-"""Entries for the stage's description, and for watermark reports if stages have watermarks other than the query's."""
+RUNNER, ABOUT, REPORTS = "spark", "about", "reports"
+"""Entries for the runner's metadata of a shard, for the stage's description, and for watermark reports if stages have watermarks other than the query's."""
 
 
 class Store(Protocol):

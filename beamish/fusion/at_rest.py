@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from beamish.contract.stored import REPORTS, DictStore
+from beamish.contract.stored import REPORTS, RUNNER, DictStore
 from beamish.fusion.operator import FUSED, Link, name_of, stages_as_stored
-
-_RUNNER = "spark"
-"""The runner's metadata of a shard."""
 
 
 def stages_of(stores: Mapping[int, DictStore]) -> dict[str, Mapping[int, DictStore]]:
@@ -18,16 +15,10 @@ def stages_of(stores: Mapping[int, DictStore]) -> dict[str, Mapping[int, DictSto
     Args:
         stores: entries of the operator's shards, metadata included.
     """
-    names = stages_in(stores)
+    names = list(map(name_of, places_in(stores)))
     if not names:
         return {"": stores}
     return {name: {shard: _of_stage(store, name) for shard, store in stores.items()} for name in names}
-
-
-def stages_in(stores: Mapping[int, DictStore]) -> list[str]:
-    """The names of the stages of a fused operator, in order; empty: a single stage."""
-    stored = next((one for store in stores.values() if (one := store.get(FUSED)) is not None), None)
-    return [] if stored is None else list(map(name_of, json.loads(stored)))
 
 
 def _of_stage(store: DictStore, name: str) -> DictStore:
@@ -35,15 +26,15 @@ def _of_stage(store: DictStore, name: str) -> DictStore:
     own = DictStore({entry.removeprefix(prefix): value for entry, value in store.items() if entry.startswith(prefix)})
     if (reports := store.get(REPORTS)) is not None:
         own[REPORTS] = reports
-    note = store.get(_RUNNER)
+    note = store.get(RUNNER)
     if note is not None:
         said = json.loads(note)
-        own[_RUNNER] = json.dumps({**said, "rows": (said.get("links") or {}).get(name, said["rows"])}).encode()
+        own[RUNNER] = json.dumps({**said, "rows": (said.get("links") or {}).get(name, said["rows"])}).encode()
     return own
 
 
 def places_in(stores: Mapping[int, DictStore]) -> dict[int, tuple[int, ...] | None]:
-    """Per stage of a fused operator, by its number, the positions of the keys that decide the shard; None: all."""
+    """Per stage of a fused operator, by its number, the positions of the keys that decide the shard, None: all; empty: a single stage."""
     stored = next((one for store in stores.values() if (one := store.get(FUSED)) is not None), b"{}")
     return {int(number): None if by is None else tuple(by) for number, by in json.loads(stored).items()}
 

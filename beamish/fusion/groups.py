@@ -133,7 +133,7 @@ class Fuse:
 
     def grouped(self, flow: BoundFlow) -> GroupedFlow:
         """A bound flow whose stages run together (PipelineError: no stage over a source has the columns of ``shard_by``)."""
-        return _Builder(flow, self).whole()
+        return _Builder(flow, self).group(flow)
 
     def may(self, number: int, before: int) -> bool:
         """Whether two stages may be in one group."""
@@ -259,14 +259,12 @@ class _Builder:
     """Makes the groups of a bound flow."""
 
     def __init__(self, flow: BoundFlow, how: Fuse) -> None:
-        self._flow, self._flows = flow, flow.flows
+        self._flows = flow.flows
         self._number = {id(one): number for number, one in enumerate(self._flows, 1)}
         self._found = _Grouping(_Stage.of_bound(flow), how)
 
-    def whole(self) -> GroupedFlow:
-        return self._made(self._flow)
-
-    def _made(self, last: BoundFlow) -> GroupedFlow:
+    def group(self, last: BoundFlow) -> GroupedFlow:
+        """The group with this last stage, over those before it."""
         group = self._found.groups[self._number[id(last)]]
         numbers, members = tuple(group.members), [self._flows[number - 1] for number in group.members]
         borders = {number: self._found.borders[number] for number in numbers if number in self._found.borders}
@@ -280,7 +278,7 @@ class _Builder:
             operator = fused = FusedOperator(links)
             leaves = list(fused.leaves)
         taken = [self._flows[link.number - 1].inputs[number] for link, number in leaves]
-        inputs = tuple(one if isinstance(one, Source) else self._made(one) for one in taken)
+        inputs = tuple(one if isinstance(one, Source) else self.group(one) for one in taken)
         paths = tuple(f"{link.path}.{number}" for link, number in leaves)
         return GroupedFlow(
             last.stage, operator, of=last, inputs=inputs, links=tuple(links), paths=paths, borders=borders

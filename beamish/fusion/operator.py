@@ -8,8 +8,7 @@ before one of them stores anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,11 +16,12 @@ import pyarrow as pa
 
 from beamish.contract.drops import Counts
 from beamish.contract.operator import Cadence, Operator, Shard, counts_of_step
-from beamish.contract.stored import KeyedTable, Note, Segments, Store
+from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import Updates
 from beamish.errors import StateError
 from beamish.tables.entries import INDEX, StoreUnder
 from beamish.tables.notes import kind_entries
+from beamish.tables.under import note_under, table_under
 
 FUSED = "fused"
 """The entry of a shard that says which stages it has."""
@@ -123,12 +123,18 @@ class FusedOperator(Operator):
         return ((shard, payload + place) for shard, payload in packed)
 
     def tables(self) -> Sequence[KeyedTable]:
-        return [_table_of(link, table) for link in self.links for table in link.tables()]
+        return [table_under(link.name, table) for link in self.links for table in link.tables()]
 
     def notes(self) -> Sequence[Note]:
         return [
-            _note_of(link, note, stages_as_stored(self.links)) for link in self.links for note in link.operator.notes()
+            note_under(link.name, note, FUSED, self.note_stages)
+            for link in self.links
+            for note in link.operator.notes()
         ]
+
+    def note_stages(self, store: Store) -> None:
+        """Store which stages a shard has."""
+        store.put(FUSED, json.dumps(stages_as_stored(self.links)).encode())
 
     def observe(self) -> None:
         for link in self.links:
@@ -139,10 +145,6 @@ class FusedOperator(Operator):
 
     def rows(self, updates: Sequence[Updates]) -> pa.Table:
         return self.links[-1].operator.rows(updates)
-
-    def on_links(self, change: Callable[[Operator], Operator]) -> FusedOperator:
-        """The same with other operators for its stages."""
-        return FusedOperator([attrs.evolve(link, operator=change(link.operator)) for link in self.links])
 
 
 def stages_as_stored(links: Sequence[Link]) -> dict[str, Any]:
@@ -202,7 +204,7 @@ class FusedShard(Shard):
         for shard in self._shards:
             shard.save()
         if self._is_new:
-            self._store.put(FUSED, json.dumps(stages_as_stored(self._links)).encode())
+            self.operator.note_stages(self._store)
             self._is_new = False
 
     @property
@@ -261,32 +263,4 @@ def not_fused(then: str, now: str) -> StateError:
     return StateError(
         f"the checkpoint was written by a query with {then}, the pipeline is applied with {now}: pass apply(..., checkpoint=...), which "
         "keeps the distribution of the checkpoint; or apply(..., fuse=False) if no stages were fused; or carry it over with bm.migrate"
-    )
-
-
-def _table_of(link: Link, table: KeyedTable) -> KeyedTable:
-    """A table of a stage, among the entries of all."""
-    layout = attrs.evolve(table.layout, name=f"{link.name}/{table.layout.name}".removesuffix("/"))
-
-    def restore(store: Store, parts: Sequence[Segments]) -> None:
-        table.restore(StoreUnder(link.name, store), parts)
-
-    return attrs.evolve(table, layout=layout, restore=restore)
-
-
-def _note_of(link: Link, note: Note, stages: Mapping[str, Any]) -> Note:
-    """The metadata of a stage, among the entries of all."""
-    under = partial(StoreUnder, link.name)
-
-    def write(store: Store, metadata: Mapping[str, Any]) -> None:
-        note.write(under(store), metadata)
-        store.put(FUSED, json.dumps(stages).encode())
-
-    entries = frozenset([FUSED, *(f"{link.name}/{entry}" for entry in note.entries)])
-    return attrs.evolve(
-        note,
-        entries=entries,
-        read=lambda store: note.read(under(store)),
-        write=write,
-        check=lambda store: note.check(under(store)),
     )

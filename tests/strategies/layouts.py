@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 from unittest import mock
@@ -55,7 +54,7 @@ class CutSuppress(SuppressOperator):
 def cut(operator: Any, how: int) -> Any:
     """The operator with segments by one of the ``POLICIES``."""
     if isinstance(operator, FusedOperator):
-        return operator.on_links(partial(cut, how=how))
+        return FusedOperator([attrs.evolve(link, operator=cut(link.operator, how)) for link in operator.links])
     if isinstance(operator, SuppressOperator):
         inner = cut(operator.inner, how)
         return CutSuppress(inner, operator.suppress, operator.gives, policy=POLICIES[SegmentPolicy][how])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -32,6 +33,7 @@ from beamish.kinds.window.words import describe_shuffled, describe_stored
 from beamish.pane import DropReason
 from beamish.tables.entries import INDEX, WINDOWINGS, StoreUnder, under
 from beamish.tables.notes import check_new
+from beamish.tables.under import note_under, table_under
 from beamish.windows.windowings import WINDOWING
 
 Plans = Mapping[str | None, ReadPlan]
@@ -71,10 +73,10 @@ class WindowingsOperator(WindowOperator):
         return joined(packed, lambda payload: plans[_windowings_of(payload)[0]])
 
     def tables(self) -> Sequence[KeyedTable]:
-        return [_table_under(name, table) for name, one in self.each.items() for table in one.tables()]
+        return [table_under(name, table) for name, one in self.each.items() for table in one.tables()]
 
     def notes(self) -> Sequence[Note]:
-        return [_note_under(name, note, self.plans) for name, one in self.each.items() for note in one.notes()]
+        return [_note_of(name, note, self.plans) for name, one in self.each.items() for note in one.notes()]
 
     def observe(self) -> None:
         for one in self.each.values():
@@ -208,28 +210,15 @@ def _checked_names(names: Collection[str], store: Store) -> list[str]:
     return stored
 
 
-def _table_under(name: str, table: KeyedTable) -> KeyedTable:
-    """The table of a windowing, among the entries of all."""
-    layout = attrs.evolve(table.layout, name=f"{name}/{table.layout.name}".removesuffix("/"))
-    restore = table.restore
-    return attrs.evolve(table, layout=layout, restore=lambda store, parts: restore(StoreUnder(name, store), parts))
-
-
-def _note_under(name: str, note: Note, names: Collection[str]) -> Note:
-    """The metadata of a windowing, among the entries of all."""
-
-    def write(store: Store, metadata: Mapping[str, Any]) -> None:
-        note.write(StoreUnder(name, store), metadata)
-        _note_names(names, store)
+def _note_of(name: str, note: Note, names: Collection[str]) -> Note:
+    """The metadata of a windowing, among the entries of all; none may be removed."""
+    under = note_under(name, note, WINDOWINGS, partial(_note_names, names))
 
     def check(store: Store) -> None:
-        note.check(StoreUnder(name, store))
+        under.check(store)
         _checked_names(names, store)
 
-    entries = frozenset([WINDOWINGS, *(f"{name}/{entry}" for entry in note.entries)])
-    return attrs.evolve(
-        note, entries=entries, read=lambda store: note.read(StoreUnder(name, store)), write=write, check=check
-    )
+    return attrs.evolve(under, check=check)
 
 
 # The stored state, for inspection: each windowing is read under its name, like a single one

@@ -24,12 +24,12 @@ import attrs
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from beamish.contract.stored import ABOUT, DictStore, Store
+from beamish.contract.stored import ABOUT, RUNNER, DictStore, Store
 from beamish.errors import StateError
 from beamish.spark.rows.pack import batch_number, in_first_batch, partition_of
 from beamish.tables.entries import SealedStore, StoreUnder, is_sealed, new_word, not_as_written, seal, unseal
 
-NOTE = "spark"
+NOTE = RUNNER
 """The entry of a shard's metadata."""
 
 
