@@ -12,7 +12,7 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.addresses import printable
 from beamish.checkpoint.of_script import ScriptStages
 from beamish.checkpoint.questions import CheckpointState, ScriptState
-from beamish.checkpoint.upgrade import check_next_run, fused_stages
+from beamish.checkpoint.upgrade import check_next_run
 from beamish.costs import YEAR, check_span, warn
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
@@ -1083,8 +1083,7 @@ class Pipeline:
         applied = apply(flow, df, inputs, shards, initial=initial, declared=declared, fuse=how)
         if checkpoint is None:
             return applied
-        check_next_run(applied.sparkSession, checkpoint, self, df, shards=shards, inputs=inputs)
-        stored = fused_stages(applied.sparkSession, checkpoint, self)
+        stored = check_next_run(applied.sparkSession, checkpoint, self, df, shards=shards, inputs=inputs)
         return applied if stored is None else apply(flow, df, inputs, shards, initial=initial, fuse=stored)
 
     __call__ = apply

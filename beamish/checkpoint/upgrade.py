@@ -121,19 +121,31 @@ def check_upgrade(
         ``bm.check_upgrade(spark, "/checkpoints/scores", pipeline, events).or_raise()``
     """
     flow, folder = checked("check_upgrade", spark, checkpoint, pipeline)
+    return _compared(spark, folder, flow, (df, inputs), shards)[0]
+
+
+def _compared(
+    spark: SparkSession,
+    folder: str,
+    flow: Flow,
+    given: tuple[DataFrame | None, Mapping[str, DataFrame]],
+    shards: int | None,
+) -> tuple[Upgrade, Fuse]:
+    """What has changed since a checkpoint, and which of its stages run together."""
     from beamish.spark.checkpoint.stored_query import next_run, read_query
 
     stored = read_query(spark, folder, flow)
     stages = [StoredStage.of(stage.notes) for stage in stored.stages]
+    df, inputs = given
     if len(stages) != len(flow.flows) and df is None and not inputs:
-        return Upgrade(folder, stored.batch, [of_stages(len(stages), len(flow.flows))])
-    run = next_run(spark, stored, flow, (df, inputs), shards=shards, fuse=stored.fuse)
+        return Upgrade(folder, stored.batch, [of_stages(len(stages), len(flow.flows))]), stored.fuse
+    run = next_run(spark, stored, flow, given, shards=shards, fuse=stored.fuse)
     now = run.bound(run.shards)
     shards_of_each = [each.operator.shards for each in now.of.flows]
     changes = changes_of(stages, run.flow, shards=shards_of_each, clock=(stored.ticks, run.ticks))
     if len(stages) == len(flow.flows):
         changes += of_groups(now.groups, FUSE.grouped(now.of).groups)
-    return Upgrade(folder, stored.batch, changes)
+    return Upgrade(folder, stored.batch, changes), stored.fuse
 
 
 def check_next_run(
@@ -144,30 +156,20 @@ def check_next_run(
     *,
     shards: int | None,
     inputs: Mapping[str, DataFrame],
-) -> None:
-    """The check of ``apply(..., checkpoint=...)``; none if the query has not committed a batch.
+) -> Fuse | None:
+    """The check of ``apply(..., checkpoint=...)``; returns which of its stages run together, None: the query has not committed a batch.
 
     Raises:
         StateError: the query cannot continue with the pipeline.
     """
-    _, folder = checked("apply", spark, checkpoint, pipeline)
-    from beamish.spark.checkpoint.inspected import has_done_a_batch
-
-    if has_done_a_batch(spark, folder):
-        check_upgrade(spark, folder, pipeline, df, shards=shards, **inputs).or_raise()
-
-
-def fused_stages(spark: SparkSession, checkpoint: str | Path, pipeline: Any) -> Fuse | None:
-    """Which stages of a checkpoint run together, for ``apply(..., checkpoint=...)``; None: its query has not committed a batch.
-
-    Raises:
-        StateError: it cannot be read.
-    """
     flow, folder = checked("apply", spark, checkpoint, pipeline)
     from beamish.spark.checkpoint.inspected import has_done_a_batch
-    from beamish.spark.checkpoint.stored_query import read_query
 
-    return read_query(spark, folder, flow).fuse if has_done_a_batch(spark, folder) else None
+    if not has_done_a_batch(spark, folder):
+        return None
+    upgrade, fuse = _compared(spark, folder, flow, (df, inputs), shards)
+    upgrade.or_raise()
+    return fuse
 
 
 def checked(call: str, spark: Any, checkpoint: Any, pipeline: Any) -> tuple[Flow, str]:

@@ -170,7 +170,10 @@ def _carried(spark: SparkSession, checkpoint: str, stored: StoredQuery, flow: Gr
             for operator in {stage.operator for stage in stages.values()}
         }
         parts = union(
-            _parts(entries[stages[link.number].operator], link, stages[link.number].name, ids) for link in links
+            _parts(
+                of, {stages[link.number].name: link for link in links if stages[link.number].operator == operator}, ids
+            )
+            for operator, of in entries.items()
         )
         notes = [stages[link.number].notes for link in links]
         new = _whole(parts, links, notes)
@@ -190,15 +193,16 @@ def _template(stored: StoredQuery, group: GroupedFlow) -> int:
     return stored.stages[group.links[-1].number - 1].operator
 
 
-def _parts(entries: DataFrame, link: Link, name: str, ids: Sequence[int]) -> DataFrame:
-    """The entries of a stage, one part per old and new shard; ``name``: of its entries in the checkpoint, if it was fused."""
+def _parts(entries: DataFrame, links: Mapping[str, Link], ids: Sequence[int]) -> DataFrame:
+    """The entries of an operator's stages, one part per old and new shard; ``links``: by the name of their entries in the checkpoint."""
 
     def parts(of_shard: pa.Table) -> pa.Table:
         shard = of_shard["shard"][0].as_py()
-        own = stages_of({shard: store_of(of_shard)})
         rows = [
-            {"to": ids[to], "of": shard, "stage": link.number, "name": entry, "value": value}
-            for to, part in enumerate(split(link, own[name][shard]) if name in own else [])
+            {"to": ids[to], "of": shard, "stage": links[name].number, "name": entry, "value": value}
+            for name, stores in stages_of({shard: store_of(of_shard)}).items()
+            if name in links
+            for to, part in enumerate(split(links[name], stores[shard]))
             for entry, value in part.items()
         ]
         return pa.Table.from_pylist(rows, _PARTS)
