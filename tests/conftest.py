@@ -165,9 +165,9 @@ INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     CHANGELOGS: "true",
 }
-"""Of the session that tests share: it compiles no expression, for rows that are few, nor does it start a program for each commit, to
-delete a RocksDB that was stored whole. Sessions in other processes do both, as Spark does unless asked: tests/spark/connect_session.py,
-drills, versions."""
+"""Settings of the tests' shared session. Expressions are interpreted, since compiling them costs more than the few rows of a test, and
+state is committed as changelogs, since each whole RocksDB starts a program to delete it. Sessions in other processes
+(tests/spark/connect_session.py, drills, versions) have Spark's defaults."""
 
 
 def start_spark(settings=()):

@@ -390,7 +390,7 @@ FIXED = {
         BOTH.window(bm.Sessions(1)).accumulate(n=Fold(0, max, "amount", merge=max).of("orders")),
         BOTH.accumulate(n=Fold(0, max, "amount").of("orders")),
     ],
-    "merge: rows of nobody": [lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER], input="orders"))],
+    "merge: rows without an input": [lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER], input="orders"))],
     "merge: an input of a plain pipeline": [
         lambda: merges.ORDERS.window(TENS).accumulate(n=Count()).run(TestStream().add([ORDER]))
     ],

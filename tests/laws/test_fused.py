@@ -14,13 +14,13 @@ from beamish.contract.stored import DictStore
 from beamish.errors import BeamishError
 from beamish.fusion.at_rest import fused_store, stages_of
 from beamish.fusion.groups import APART, FUSE, Fuse, GroupedFlow
-from beamish.local import Variation, _Node, run
+from beamish.local import Variation, _Node
 from beamish.pane import Pane
 from beamish.rescale import check_carries_over, put_together, split
 from beamish.script import ScriptRows, as_step, panes_from_table, script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
-from tests.agreement import check_same
+from tests.agreement import agree_otherwise, check_same
 from tests.cost import cost
 from tests.declared_options import evolve
 from tests.strategies import flows, merges
@@ -90,18 +90,25 @@ def rows_of(pipeline: bm.Pipeline, script: TestStream) -> ScriptRows:
     return rows
 
 
+def fusing(
+    drawn: st.SearchStrategy[tuple[bm.Pipeline, Fuse]], data: st.DataObject
+) -> tuple[bm.Pipeline, Fuse, TestStream]:
+    """A pipeline some of whose stages run together, how, and a script."""
+    pipeline, fuse = data.draw(drawn)
+    script = data.draw(script_of(pipeline))
+    fused = fuse.grouped(pipeline.flow.completed.bind(rows_of(pipeline, script).schemas, shards=2))
+    assume(len(fused.each) < len(pipeline.flow.flows))
+    return pipeline, fuse, script
+
+
 @pytest.mark.of_law("law-fused")
 @pytest.mark.parametrize("drawn", [keyed_chains(), after_rows_once(), trees], ids=["chains", "rows once", "trees"])
 @given(st.data())
 @cost(2)
 def test_fused_stages_give_what_they_give_apart(drawn, data):
-    pipeline, fuse = data.draw(drawn)
-    script = data.draw(script_of(pipeline))
-    rows = rows_of(pipeline, script)
-    fused = fuse.grouped(pipeline.flow.completed.bind(rows.schemas, shards=2))
-    assume(len(fused.each) < len(pipeline.flow.flows))
+    pipeline, fuse, script = fusing(drawn, data)
     how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, round_trip=data.draw(st.booleans()), fuse=fuse)
-    check_same(pipeline.run(script), run(pipeline.flow, script.events, how), pipeline, script, how, "- apart, + fused")
+    agree_otherwise(pipeline, script, how)
 
 
 @pytest.mark.of_law("law-fused")
@@ -109,14 +116,10 @@ def test_fused_stages_give_what_they_give_apart(drawn, data):
 @given(st.data())
 @cost(2)
 def test_shards_of_fused_stages_are_stepped_as_often_as_they_need(drawn, data):
-    pipeline, fuse = data.draw(drawn)
-    script = data.draw(script_of(pipeline))
-    rows = rows_of(pipeline, script)
-    fused = fuse.grouped(pipeline.flow.completed.bind(rows.schemas, shards=2))
-    assume(len(fused.each) < len(pipeline.flow.flows))
+    pipeline, fuse, script = fusing(drawn, data)
     assume(len(pipeline.flow.sources) == 1)  # of several, Spark's watermark is not that of each
     how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, adapt=AsOnSpark, fuse=fuse)
-    check_same(pipeline.run(script), run(pipeline.flow, script.events, how), pipeline, script, how, "- apart, + fused")
+    agree_otherwise(pipeline, script, how)
 
 
 @pytest.mark.of_law("law-fused", "law-carried-over")

@@ -216,7 +216,7 @@ def test_the_installed_package_runs_without_loading_spark(python, tmp_path):
 
 @pytest.mark.deep
 def test_a_type_checker_reads_the_installed_package(root, wheel, tmp_path):
-    """Of the tree's wheel: the sdist's has the same files. That it has each module and the mark of types is tested above."""
+    """Checked on the wheel from the tree, since that from the sdist has the same files. That it has each module and the mark of types is tested above."""
     python = installed(wheel, tmp_path / "venv")
     shutil.copy(root / "tests" / "typing_examples.py", tmp_path / "users_file.py")
     cache = root / ".mypy_cache" / "installed"

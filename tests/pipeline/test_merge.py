@@ -39,7 +39,7 @@ REFUSED = {
     "fold of sessions without merge": lambda: (
         BOTH.window(bm.Sessions(1)).accumulate(n=Fold(0, max, "amount").of("orders")).explain()
     ),
-    "rows of nobody": lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER])),
+    "rows without an input": lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER])),
     "rows of another": lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER], input="sales")),
     "an input of a plain pipeline": lambda: (
         ORDERS.window(bm.FixedWindows(1)).accumulate(n=Count()).run(TestStream().add([ORDER], input="orders"))

@@ -11,7 +11,7 @@ ROWS = {"lefts": ("rows",), "tables": ("rows",)}
 def met(pipeline, panes):
     """The id of each emitted row, and its match; each once."""
     found = {pane.values["id"]: pane.values[table_name(pipeline)] for pane in panes}
-    assert len(found) == len(panes), "a row came out twice"
+    assert len(found) == len(panes), "a row is emitted twice"
     return found
 
 

@@ -8,7 +8,7 @@ from tests.kinds.suppress.totals import CHANGES, CLOSES, EVENT, NEXT, SOURCE, TO
 from tests.refused import cases, refused
 
 OPTIONS = {
-    "a column that is none": lambda: SOURCE.changes(window=5),
+    "a column name that is a number": lambda: SOURCE.changes(window=5),
 }
 
 
