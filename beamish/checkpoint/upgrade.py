@@ -131,7 +131,7 @@ def _compared(
     given: tuple[DataFrame | None, Mapping[str, DataFrame]],
     shards: int | None,
 ) -> tuple[Upgrade, Fuse]:
-    """What has changed since a checkpoint, and which of its stages run together."""
+    """The changes since a checkpoint, and which of its stages run together."""
     from beamish.spark.checkpoint.stored_query import next_run, read_query
 
     stored = read_query(spark, folder, flow)
