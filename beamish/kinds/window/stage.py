@@ -11,6 +11,7 @@ import pyarrow as pa
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
 from beamish.contract.at_rest import Keeps
+from beamish.contract.chain import Chain
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.stage import Stage
@@ -19,6 +20,7 @@ from beamish.errors import PipelineError, StateError
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kernels.identity import identity
 from beamish.kinds.deduplicate.option import check_deduplication
+from beamish.kinds.refine import Refinement
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.checks import (
     behind_us,
@@ -150,7 +152,13 @@ class WindowStage(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         plan = self.plan(takes, self.shards_of(takes, shards))
-        return WindowOperator(plan, waits_for_pane=self._waits_for_pane)
+        return self._refined(WindowOperator(plan, waits_for_pane=self._waits_for_pane))
+
+    def _refined(self, operator: Operator) -> Operator:
+        """It with ``with_columns`` and ``having``."""
+        derived, having = self.options.derived, self.options.having
+        refines = bool(derived) or having is not None
+        return Chain(operator, [Refinement(operator.gives, derived, having)]) if refines else operator
 
     def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
         """The plan for a number of shards."""
@@ -206,8 +214,8 @@ class WindowStage(Stage):
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options = self._with_inherited(takes)
         yield from describe(options, takes)
-        if isinstance(operator, WindowOperator):
-            yield from operator.described()
+        if operator is not None and isinstance(operator.core, WindowOperator | WindowingsOperator):
+            yield from operator.core.described()
         if self.suppress is not None:
             yield "held", f"{self.suppress.until.describe()}{measured(options, self.suppress)}"
 
@@ -257,7 +265,9 @@ class WindowingsStage(WindowStage):
         first = next(iter(plans.values()))
         schema = first.pane_schema.insert(len(first.keys), pa.field(WINDOWING, pa.string()))
         gives = attrs.evolve(self.gives(takes), schema=schema)
-        return WindowingsOperator(first, plans=plans, of=gives, waits_for_pane=self._waits_for_pane)
+        waits = self._waits_for_pane
+        each = {name: WindowOperator(plan, waits_for_pane=waits) for name, plan in plans.items()}
+        return self._refined(WindowingsOperator(each, gives))
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return super().noted(takes, [under(name, store) for store in notes for name in (*self.each, None)], what)
