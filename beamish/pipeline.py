@@ -26,6 +26,8 @@ from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.gaps.option import read_gap_filling
+from beamish.kinds.gaps.stage import GapsStage
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import read_versions
@@ -456,6 +458,56 @@ class Pipeline:
             return self._with(deduplication=options)
         in_windows = WindowStage(WindowOptions(deduplication=options, with_dropped=dropped))
         return Pipeline(attrs.evolve(self.flow, stage=DeduplicateStage(options, in_windows, with_dropped=dropped)))
+
+    def fill_gaps(
+        self,
+        step: DurationLike,
+        *,
+        by: Literal["last", "linear", "null"],
+        within: DurationLike,
+        offset: DurationLike = 0,
+    ) -> Pipeline:
+        """Add a row per key for each cell of a grid that has none.
+
+        Rows are forwarded at once, with ``filled`` false. A row is filled, with ``filled`` true and the start of the cell as event
+        time, when the watermark reaches the end of its cell; with ``by="linear"`` the end of the cell of the next row. The stage has
+        no windows; ``allowed_lateness`` lets late rows correct what was filled, by retractions.
+
+        Args:
+            step: the length of a cell, above 0.
+            by: the values of a filled row: ``"last"``, those of the row before; ``"linear"``, numbers on the line between the rows before and
+                after it, as doubles, and only if these are at most ``within`` apart; ``"null"``. Among rows of one time the greatest by
+                value is the last, as for ``Last``.
+            within: how far after a row its gap is filled, at least ``step``.
+            offset: the start of one cell, counted from the epoch.
+
+        Returns:
+            a pipeline of panes without window: the columns of the rows, ``filled``, ``pane`` and ``timestamp``.
+
+        Raises:
+            OptionError: an argument is invalid, or more than a million rows would follow one.
+            PipelineError: the pipeline has windows, several inputs, or input that is retracted.
+
+        Example:
+            >>> import beamish as bm
+            >>> by_minute = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .fill_gaps("1 minute", by="last", within="1 hour")
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 10, "v": 1}, {"ts": 190, "v": 2}])
+            >>> [(pane.timestamp.minute, pane.values["v"], pane.values["filled"]) for pane in by_minute.run(script)]
+            [(0, 1, False), (3, 2, False), (1, 1, True), (2, 1, True)]
+        """
+        options = read_gap_filling(step, by, within, offset)
+        known = self.flow.stage.declared
+        stage = GapsStage(options, known("allowed_lateness") or Duration(0), self.flow.stage.with_dropped)
+        plain = WindowOptions(with_dropped=stage.with_dropped, allowed_lateness=stage.lateness)
+        if self.flow.stage != WindowStage(plain):
+            raise PipelineError(
+                f"{options.call}: it is a stage of its own; put the other calls in a stage before it, or in one after: .then(bm.Pipeline()....)"
+            )
+        return Pipeline(attrs.evolve(self.flow, stage=stage))
 
     def retain(
         self,

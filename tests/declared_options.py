@@ -15,6 +15,8 @@ from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.gaps.option import GapFilling
+from beamish.kinds.gaps.stage import GapsStage
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
@@ -35,6 +37,7 @@ class StageOptions:
         changes: the options of changes().
         versions: the options of its versioned table.
         as_of: the options of an as-of join.
+        gaps: the options of fill_gaps().
         the rest: as declared, or None.
     """
 
@@ -65,6 +68,7 @@ class StageOptions:
     changes: ChangesOptions | None = None
     versions: VersionsOptions | None = None
     as_of: AsOfOptions | None = None
+    gaps: GapFilling | None = None
 
     @property
     def retracts(self) -> bool:
@@ -107,6 +111,10 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
         options = attrs.evolve(options, with_dropped=changes.with_dropped)
     if isinstance(stage, DeduplicateStage):
         options = attrs.evolve(options, deduplication=stage.options, with_dropped=stage.with_dropped)
+    gaps = stage.options if isinstance(stage, GapsStage) else None
+    if isinstance(stage, GapsStage):
+        mode = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING if stage.lateness.us else None
+        options = attrs.evolve(options, mode=mode, allowed_lateness=stage.lateness, with_dropped=stage.with_dropped)
     versions, as_of = versions_of(stage)
     if versions:
         mode = as_of.mode if as_of else bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
@@ -117,7 +125,9 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
     del declared["allow_data_loss"]
     declared["with_dropped"] = options.lists_dropped
     place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
-    return StageOptions(*place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of)
+    return StageOptions(
+        *place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of, gaps=gaps
+    )
 
 
 def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | None]:

@@ -56,6 +56,7 @@ PIPELINES = {
     "versions": TABLE,
     "as-of join": bm.as_of_join(left=bm.Pipeline().event_time("ts", PATIENT), right=TABLE, on="k"),
     "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
+    "gaps": SOURCE.fill_gaps("1 minute", by="last", within="1 hour"),
     "rows held back": held_back(10, SUMS.accumulating()),
 }
 

@@ -44,6 +44,8 @@ def is_replaced(flow: Flow, options: StageOptions, one: Pane, after: Pane) -> bo
             {name: value for name, value in one.values.items() if name != table},
             {name: value for name, value in after.values.items() if name != table},
         )
+    if options.gaps:  # the row of the same cell
+        return one.timestamp == after.timestamp
     if options.versions or options.changes or is_join(options):  # rows that never replace another
         return False
     return one.window == after.window
