@@ -28,6 +28,8 @@ from beamish.kinds.deduplicate.option import read_deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
 from beamish.kinds.gaps.option import read_gap_filling
 from beamish.kinds.gaps.stage import GapsStage
+from beamish.kinds.over.options import Frame, OverOptions
+from beamish.kinds.over.stage import OverStage
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import read_versions
@@ -872,6 +874,54 @@ class Pipeline:
         if is_complete(flow):
             flow.completed.check()
         return Pipeline(flow)
+
+    def over(self, frame: Frame, *, order_by: str | None = None) -> Pipeline:
+        """Emit each row with values over the rows of its key around it, as SQL's OVER: ``accumulate`` declares them.
+
+        The rows of a key are ordered by event time, then ``order_by``, then all columns. A row is emitted when the watermark
+        passes its time. With an allowed lateness late rows are emitted at once, and under ``accumulating_and_retracting()`` they correct the
+        emitted rows whose frame holds them; the trigger ``AfterWatermark(early=Always())`` emits rows as they arrive. ``having`` on
+        ``bm.RowNumber()`` keeps the first rows of each key. The pipeline before it declares ``event_time``, ``key_by`` and
+        ``where`` only.
+
+        Args:
+            frame: the rows that accumulations hold: ``bm.Preceding("1 hour")``, ``bm.PrecedingRows(10)`` or ``bm.Unbounded()``.
+            order_by: a column that orders rows of the same key and event time.
+
+        Returns:
+            a pipeline whose rows are the columns of its input, the values of ``accumulate`` (accumulations, and ``bm.Lag``,
+            ``bm.Lead``, ``bm.RowNumber``, ``bm.Rank``, ``bm.DenseRank``, ``bm.FirstValue``, ``bm.LastValue``), ``window`` (null for
+            rows of a source), ``pane``, ``timestamp`` (the row's event time).
+
+        Raises:
+            OptionError: not a frame, or not a column name.
+            PipelineError: the pipeline declares more.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Sum
+            >>> spent = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("user")
+            ...     .over(bm.Preceding("1 hour"))
+            ...     .accumulate(total=Sum("amount"), before=bm.Lag("amount"), n=bm.RowNumber())
+            ... )
+            >>> rows = [{"ts": 10, "user": "ann", "amount": 5}, {"ts": 20, "user": "ann", "amount": 7}]
+            >>> for pane in spent.run(bm.testing.TestStream().add(rows).advance_watermark_to(30)):
+            ...     print(pane.values)
+            {'ts': 10, 'amount': 5, 'total': 5, 'before': None, 'n': 1}
+            {'ts': 20, 'amount': 7, 'total': 12, 'before': 5, 'n': 2}
+        """
+        _check("over(frame)", frame, Frame, "bm.Preceding('1 hour')")
+        if order_by is not None and (not isinstance(order_by, str) or not order_by):
+            raise OptionError(f"over(order_by={order_by!r}): must be the name of a column")
+        options = OverOptions(frame, order_by)
+        if len(self.flow.inputs) > 1 or not only_takes(self.flow):
+            raise PipelineError(
+                f"over({options.arguments}): reads input rows, so the pipeline before it may declare event_time, key_by and where only; leave the rest out, or add a stage: first.then(bm.Pipeline().key_by(...).over(...))"
+            )
+        return Pipeline(Flow(OverStage(options), (taken_by(self.flow),)))
 
     def topic_config(self) -> dict[str, str]:
         """The settings of a compacted Kafka topic from which this table can be restored.

@@ -52,12 +52,13 @@ class Native:
     """A native Spark operator.
 
     Attributes:
-        name: AGGREGATION or WINDOW_FUNCTION.
+        name: AGGREGATION, WINDOW_FUNCTION or OVER.
         plan: the stage's plan that it implements.
     """
 
     AGGREGATION: ClassVar = "aggregation"
     WINDOW_FUNCTION: ClassVar = "window function"
+    OVER: ClassVar = "window functions"
 
     name: str
     plan: Any

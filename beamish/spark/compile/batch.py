@@ -23,7 +23,14 @@ from beamish.contract.updates import number_rows
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
 from beamish.source import Source
-from beamish.spark.compile.native import native_joined, native_panes, why_not_native, why_not_native_as_of
+from beamish.spark.compile.native import (
+    native_joined,
+    native_over,
+    native_panes,
+    why_not_native,
+    why_not_native_as_of,
+    why_not_native_over,
+)
 from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column, with_named_fields
 from beamish.spark.rows.groups import of_groups
@@ -76,7 +83,7 @@ def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """The execution of a stage in a batch, for explain: subject and text."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
-        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "columns", "having"):
+        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "frame", "values", "columns", "having"):
             yield subject, words
     operator = _apart(flow.operator)[0]
     by = "; ".join(_by(name, part) for name, part in operator.parts.items())
@@ -101,6 +108,7 @@ def _by(name: str | None, operator: Operator) -> str:
 _NATIVE: Mapping[str, tuple[Callable[[Any], str], Callable[..., DataFrame]]] = {
     Native.AGGREGATION: (why_not_native, native_panes),
     Native.WINDOW_FUNCTION: (why_not_native_as_of, native_joined),
+    Native.OVER: (why_not_native_over, native_over),
 }
 """Per native Spark operator: why a plan cannot use it (empty: it can), and the plan's translation."""
 
