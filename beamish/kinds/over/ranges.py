@@ -30,9 +30,11 @@ def combine_ranges(
         before: accumulators that come before the rows of a range; None: nothing does.
         before_at: int64[n], the index of each range's; -1: nothing comes before.
     """
+    if not len(first):
+        return lift(first)
     left, right = blocks_of(first, last)
     needed = _needed([np.concatenate([one[1], other[1]]) for one, other in zip(left, right, strict=True)])
-    levels = [lift(needed[0])] if needed else []
+    levels = [lift(needed[0])]
     for blocks, below in zip(needed[1:], needed[:-1], strict=True):
         children = np.searchsorted(below, np.concatenate([2 * blocks, 2 * blocks + 1]))
         each = Groups.each(len(blocks))
