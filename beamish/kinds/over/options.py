@@ -210,9 +210,11 @@ class LastValue(OverFunction):
 
 def _read_default(value: Any) -> Any:
     try:
-        return python_value(value)
-    except NotPlainError as refused:
-        raise OptionError(f"default={value!r}: {refused}") from None
+        value = python_value(value)
+        pa.scalar(value)
+    except (NotPlainError, pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise OptionError(f"default={value!r}: must be a value such as a column holds: a number, a text, a time") from None
+    return value
 
 
 class _Shift(OverFunction):

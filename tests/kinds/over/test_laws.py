@@ -70,7 +70,7 @@ def test_a_discarding_stage_emits_the_first_pane_of_a_retracting_one(data):
     script = numbered(data.draw(scripts(pipeline)), 0)
     first = [pane for pane in pipeline.run(script) if pane.is_first and pane.kind is PaneKind.PANE]
     once = by_id(pipeline.discarding().run(script))
-    assert by_id(first) == once
+    assert close(dict(sorted(by_id(first).items())), dict(sorted(once.items()))), f"{pipeline!r}\n{script!r}"
 
 
 @pytest.mark.of_law("law-over")
