@@ -125,7 +125,7 @@ rows_of_columns = st.builds(
 )
 of_panes = st.builds(
     lambda frame, one: (
-        SUMS.then(bm.Pipeline().key_by().over(frame))
+        SUMS.then(bm.Pipeline().key_by("team").over(frame))
         .allowed_lateness(10)
         .accumulating_and_retracting()
         .accumulate(one=one, n=a.Count())

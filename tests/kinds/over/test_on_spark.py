@@ -51,7 +51,8 @@ def found(df):
     rows = [row.asDict(recursive=True) for row in df.collect()]
     numbers = {(row["the key"], row["pane"].pop("sequence")) for row in rows}
     assert len(numbers) == len(rows)
-    return sorted(map(repr, rows))
+    close = [{n: round(one, 9) if isinstance(one, float) else one for n, one in row.items()} for row in rows]
+    return sorted(map(repr, close))
 
 
 OFFSETS = {"before": bm.Lag("x"), "far": bm.Lag("name", 3, default="?"), "after": bm.Lead("a.ratio", 2)}
