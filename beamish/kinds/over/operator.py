@@ -14,9 +14,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from beamish.contract.drops import EXPIRED, TAKEN, Drops, structs, why_dropped
+from beamish.contract.drops import TAKEN, Drops, structs, why_dropped
 from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
 from beamish.contract.operator import Finish, Native, Operator, Shard
@@ -226,9 +225,7 @@ class OverShard(NotedShard):
         if plan.tail:
             self._keep_tail(rows, code, of_tail)
 
-    def _counted(
-        self, rows: OverRows, key_of: Ints, peers: Flags, known: PastOfKeys, before_at: Ints
-    ) -> PastOfKeys:
+    def _counted(self, rows: OverRows, key_of: Ints, peers: Flags, known: PastOfKeys, before_at: Ints) -> PastOfKeys:
         """The past of keys with further rows, in order."""
         plan, groups = self._plan, Groups(key_of, len(before_at))
         first = pa.array(groups.first())
@@ -333,7 +330,8 @@ class OverShard(NotedShard):
             return
         span_us = plan.options.frame.span_us
         self._rows.between(
-            max(int(active.time_us.min()) - span_us, NO_WATERMARK_US), min(int(active.time_us.max()) + span_us, LATEST_US)
+            max(int(active.time_us.min()) - span_us, NO_WATERMARK_US),
+            min(int(active.time_us.max()) + span_us, LATEST_US),
         )
 
     def _updates(self, parts: Sequence[Emitted]) -> list[Updates]:

@@ -213,7 +213,9 @@ def _read_default(value: Any) -> Any:
         value = python_value(value)
         pa.scalar(value)
     except (NotPlainError, pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise OptionError(f"default={value!r}: must be a value such as a column holds: a number, a text, a time") from None
+        raise OptionError(
+            f"default={value!r}: must be a value such as a column holds: a number, a text, a time"
+        ) from None
     return value
 
 

@@ -18,7 +18,7 @@ from beamish.kernels.groups import Groups
 State = list[pa.Array]
 
 
-def combine_ranges(
+def combine_ranges(  # noqa: PLR0917 - rows, ranges, and what comes before
     of: Accumulation, lift: Callable[[Ints], State], first: Ints, last: Ints, before: State | None, before_at: Ints
 ) -> State:
     """The accumulator of each range.

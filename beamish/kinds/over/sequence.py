@@ -14,7 +14,17 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints, pick
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts, sort_order, value_keys
-from beamish.kinds.over.options import DenseRank, FirstValue, Lag, LastValue, Lead, PrecedingRows, Rank, RowNumber, Unbounded
+from beamish.kinds.over.options import (
+    DenseRank,
+    FirstValue,
+    Lag,
+    LastValue,
+    Lead,
+    PrecedingRows,
+    Rank,
+    RowNumber,
+    Unbounded,
+)
 from beamish.kinds.over.plan import BoundValue, OverPlan
 from beamish.kinds.over.ranges import combine_ranges
 from beamish.kinds.over.rows import OverRows, PastOfKeys
@@ -163,7 +173,9 @@ class Ordered:
         """The values of an accumulation for the frames of the rows at these positions."""
         first, last = (bound[at] for bound in self.frames)
         sums = one in self.plan.sums and len(self.past) > 0
-        before = [self.past.cells[f"sum.{one.name}.{i}"].combine_chunks() for i in range(len(one.state))] if sums else None
+        before = (
+            [self.past.cells[f"sum.{one.name}.{i}"].combine_chunks() for i in range(len(one.state))] if sums else None
+        )
 
         def lift(rows: Ints) -> list[pa.Array]:
             return lifted(one, self.rows, rows)

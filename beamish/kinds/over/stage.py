@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -47,7 +47,9 @@ class OverStage(Stage):
 
     def declaring(self, call: str, **changes: Any) -> OverStage:
         if changes.pop("late_rows", 0):
-            raise PipelineError(f"{call} after over(...): rows=... is for count windows; give a duration, such as '1 hour'")
+            raise PipelineError(
+                f"{call} after over(...): rows=... is for count windows; give a duration, such as '1 hour'"
+            )
         changes.pop("allow_data_loss", None)  # no trigger of it loses rows
         other = set(changes) - _DECLARED
         if other:
@@ -91,7 +93,9 @@ class OverStage(Stage):
                 f"{call} of several inputs: it takes one; union the DataFrames, or put the merge before it: bm.merge(...)....then(bm.Pipeline().key_by(...).over(...))"
             )
         if not options.accumulations:
-            raise PipelineError(f"{call}: nothing to compute: add .accumulate(total=Sum('amount'), before=bm.Lag('amount'))")
+            raise PipelineError(
+                f"{call}: nothing to compute: add .accumulate(total=Sum('amount'), before=bm.Lag('amount'))"
+            )
         _check_trigger(options.trigger)
         if relation.is_changelog:
             raise PipelineError(
@@ -111,7 +115,11 @@ class OverStage(Stage):
                 f"{call} over an input that retracts: a retracted row has already been emitted; use .accumulating_and_retracting()"
             )
         if options.mode is None and (options.early or options.allowed_lateness):
-            why = f"trigger {options.trigger!r}" if options.early else f"allowed lateness {str(options.allowed_lateness)!r}"
+            why = (
+                f"trigger {options.trigger!r}"
+                if options.early
+                else f"allowed lateness {str(options.allowed_lateness)!r}"
+            )
             raise PipelineError(
                 f"{call} with {why}: a row may change after it was emitted, so the mode must be declared: add .accumulating_and_retracting() to correct it, or .discarding() for each row once"
             )
@@ -160,8 +168,10 @@ class OverStage(Stage):
         yield "panes", f"a row is emitted {self._describe_due()}{self._describe_corrections()}"
         yield "late", self._describe_late()
         yield "bounded", self._describe_bounded()
-        yield "dropped", "rows without event time or with one outside the years 1 to 9999, and late ones; " + (
-            "each is emitted with its reason" if options.with_dropped else "with_dropped() lists them"
+        yield (
+            "dropped",
+            "rows without event time or with one outside the years 1 to 9999, and late ones; "
+            + ("each is emitted with its reason" if options.with_dropped else "with_dropped() lists them"),
         )
         if isinstance(operator, OverOperator):
             yield "state", f"{operator.shards} shards; {operator.plan.kept}"
@@ -199,7 +209,9 @@ class OverStage(Stage):
 def _instead(option: str) -> str:
     """What to do instead of an option that it does not have."""
     if option == "window":
-        return "a row has a frame, not a window; aggregate the rows in a stage after: .then(bm.Pipeline().window(...)...)"
+        return (
+            "a row has a frame, not a window; aggregate the rows in a stage after: .then(bm.Pipeline().window(...)...)"
+        )
     if option == "deduplication":
         return "deduplicate the rows before: bm.Pipeline().event_time(...).deduplicate('id', within='1 hour').then(bm.Pipeline().key_by(...).over(...))"
     if option == "only_updated":
@@ -224,7 +236,9 @@ def _check_accumulation(call: str, name: str, accumulation: Any) -> None:
         return
     where = f"accumulate({name}={accumulation!r})"
     if accumulation.names_of_inputs or accumulation.explodes:
-        raise PipelineError(f"{where} in {call}: it is of the inputs of a bm.merge; over() takes one input; leave out .of(...)")
+        raise PipelineError(
+            f"{where} in {call}: it is of the inputs of a bm.merge; over() takes one input; leave out .of(...)"
+        )
     if not accumulation.preaggregates:
         raise PipelineError(
             f"{where} in {call}: it cannot merge accumulators, and frames overlap; give it merge=, a function of two accumulators"

@@ -83,7 +83,19 @@ def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """The execution of a stage in a batch, for explain: subject and text."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
-        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "frame", "values", "columns", "having"):
+        if subject in (
+            "takes",
+            "rows",
+            "where",
+            "duplicates",
+            "windows",
+            "numbers",
+            "pairs",
+            "frame",
+            "values",
+            "columns",
+            "having",
+        ):
             yield subject, words
     operator = _apart(flow.operator)[0]
     by = "; ".join(_by(name, part) for name, part in operator.parts.items())

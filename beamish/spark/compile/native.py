@@ -427,7 +427,7 @@ def native_over(plan: OverPlan, df: DataFrame) -> DataFrame:
     in_time, peers = key.orderBy(_TIME), key.orderBy(_TIME, *by)
     every = key.orderBy(_TIME, *by, *ties) if any(_needs_all(plan, one) for one in plan.values) else in_time
     frame = _frame(plan, in_time, every)
-    values = {one.name: _over(plan, one, frame, every, peers) for one in plan.values}
+    values = {one.name: _over(one, frame, every, peers) for one in plan.values}
     # Else a value would be read where a column of its name is meant.
     made = {f"{_VALUE}{name}": value for name, value in values.items()} | {_NUMBER: F.row_number().over(every)}
     return rows.withColumns(made).select(*_over_output(plan))
@@ -440,7 +440,7 @@ def _frame(plan: OverPlan, in_time: WindowSpec, every: WindowSpec) -> WindowSpec
     return in_time.rangeBetween(Window.unboundedPreceding if isinstance(frame, Unbounded) else -frame.span_us, 0)
 
 
-def _over(plan: OverPlan, one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSpec) -> Column:  # noqa: PLR0917 - what orders what
+def _over(one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSpec) -> Column:
     """The value of a row."""
     of = one.of
     if isinstance(of, (Lag, Lead)):

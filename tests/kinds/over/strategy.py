@@ -12,6 +12,7 @@ from tests.kinds.refine.strategy import COMPUTED, SHOWN, one_of
 from tests.kinds.versions.strategy import (
     ANYTHING,
     Drawing,
+    no,
     scripts,
     some_keys,
     source,
@@ -79,7 +80,7 @@ class Over:
 
 
 @st.composite
-def overs(draw: st.DrawFn, how: Over = Over()) -> bm.Pipeline:  # noqa: B008
+def overs(draw: st.DrawFn, how: Over = Over()) -> bm.Pipeline:
     """Any over stage."""
     keys, columns = draw(some_keys), OF_ROWS
     if draw(st.sampled_from(how.kinds)) == "rows":
@@ -108,7 +109,9 @@ def overs(draw: st.DrawFn, how: Over = Over()) -> bm.Pipeline:  # noqa: B008
 
 COLUMNS = ("score", "ratio", "name", "cost", "flag")
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
-SUMS = SOURCE.window(bm.FixedWindows(3)).trigger(Always()).accumulating_and_retracting().accumulate(score=a.Sum("score"))
+SUMS = (
+    SOURCE.window(bm.FixedWindows(3)).trigger(Always()).accumulating_and_retracting().accumulate(score=a.Sum("score"))
+)
 rows_of_columns = st.builds(
     lambda frame, trigger, late, one, other: (
         SOURCE.over(frame, order_by="score")
@@ -136,7 +139,7 @@ of_panes = st.builds(
 CASES = {
     "over": (overs(), scripts),
     "over rows, counted": (
-        overs(Over(of=attrs.evolve(ANYTHING, with_dropped=st.just(False)), refined=st.just(False))).map(
+        overs(Over(of=attrs.evolve(ANYTHING, with_dropped=no), refined=no)).map(
             lambda over: over.then(
                 bm.Pipeline()
                 .key_by()

@@ -41,7 +41,8 @@ def rows(spark):
         )
 
     some = spark.createDataFrame(
-        [row(number) for number in range(200)], "id int, ts timestamp, `the key` string, x int, `a.ratio` double, name string"
+        [row(number) for number in range(200)],
+        "id int, ts timestamp, `the key` string, x int, `a.ratio` double, name string",
     )
     return some.unionAll(some.limit(3).withColumn("ts", F.expr(FAR)))
 
@@ -57,7 +58,14 @@ def found(df):
 
 OFFSETS = {"before": bm.Lag("x"), "far": bm.Lag("name", 3, default="?"), "after": bm.Lead("a.ratio", 2)}
 COUNTS = {"number": bm.RowNumber(), "rank": bm.Rank(), "dense": bm.DenseRank()}
-SUMS = {"n": Count(), "of": Count("x"), "sum": Sum("x"), "float": Sum("a.ratio"), "mean": Mean("x"), "most": Max("name")}
+SUMS = {
+    "n": Count(),
+    "of": Count("x"),
+    "sum": Sum("x"),
+    "float": Sum("a.ratio"),
+    "mean": Mean("x"),
+    "most": Max("name"),
+}
 CASES = [
     (bm.Preceding("5 seconds"), None, SUMS | OFFSETS | COUNTS),
     (bm.PrecedingRows(3), "x", SUMS | {"least": Min("a.ratio"), "spread": StdDev("x")} | COUNTS),
@@ -102,7 +110,13 @@ def test_engine_equals_sparks_window_functions(spark, seed):
     )
     pipeline = START.key_by("k").over(frame, order_by="id")
     pipeline = pipeline.accumulate(
-        n=Count(), s=Sum("x"), m=Mean("y"), a=Collect("id"), b=bm.Lag("x", shift, default=-1), c=bm.Lead("id", shift), d=bm.RowNumber()
+        n=Count(),
+        s=Sum("x"),
+        m=Mean("y"),
+        a=Collect("id"),
+        b=bm.Lag("x", shift, default=-1),
+        c=bm.Lead("id", shift),
+        d=bm.RowNumber(),
     )
     flow, frames = bound(pipeline, df)
     columns = ["id", "n", "s", "m", "a", "b", "c", "d"]
@@ -111,7 +125,7 @@ def test_engine_equals_sparks_window_functions(spark, seed):
     theirs = spark.sql(
         f"""SELECT id, count(*) OVER f AS n, sum(x) OVER f AS s, avg(y) OVER f AS m, sort_array(collect_list(id) OVER f) AS a,
         lag(x, {shift}, -1) OVER o AS b, lead(id, {shift}) OVER o AS c, CAST(row_number() OVER o AS BIGINT) AS d FROM over_rows
-        WINDOW f AS (PARTITION BY k {words}), o AS (PARTITION BY k ORDER BY at, id)"""  # noqa: S608
+        WINDOW f AS (PARTITION BY k {words}), o AS (PARTITION BY k ORDER BY at, id)"""
     )
     assert sorted(ours.collect()) == sorted(theirs.collect())
 

@@ -30,26 +30,32 @@ REFUSED = {
     "a default of another type": lambda: HOUR.accumulate(before=bm.Lag("score", default="none")).run(ONE_ROW),
     "a default that is no value": lambda: bm.Lead("score", default=object()),
     "lag in a window": lambda: PLAIN.accumulate(before=bm.Lag("score")).explain(),
-    "nothing to compute": lambda: HOUR.explain(),
+    "nothing to compute": HOUR.explain,
     "over after a window": lambda: PLAIN.over(bm.Unbounded()),
     "over twice": lambda: COUNTED.over(bm.Unbounded()),
     "over a merge": lambda: bm.merge(a=KEYED, b=KEYED).over(bm.Unbounded()),
     "a window after over": lambda: COUNTED.window(bm.FixedWindows(5)),
     "where after over": lambda: COUNTED.where(pc.field("score") > 1),
     "deduplicate after over": lambda: COUNTED.deduplicate("score"),
-    "only updated": lambda: COUNTED.only_updated_panes(),
+    "only updated": COUNTED.only_updated_panes,
     "on_error": lambda: COUNTED.on_error("drop"),
     "forget_after": lambda: COUNTED.forget_after("1 day"),
     "lateness in rows": lambda: COUNTED.allowed_lateness(rows=3),
-    "accumulating": lambda: COUNTED.accumulating(),
+    "accumulating": COUNTED.accumulating,
     "a trigger by the clock": lambda: COUNTED.trigger(AfterProcessingTime("1 minute")).explain(),
     "early by several rows": lambda: COUNTED.trigger(AfterWatermark(early=AfterCount(2))).discarding().explain(),
     "early without a mode": lambda: COUNTED.trigger(EARLY).explain(),
     "lateness without a mode": lambda: COUNTED.allowed_lateness("1 hour").explain(),
     "discarding over a stage that retracts": lambda: (
-        RETRACTING.then(bm.Pipeline().over(bm.Unbounded())).accumulate(n=Count()).allowed_lateness(5).discarding().explain()
+        RETRACTING.then(bm.Pipeline().over(bm.Unbounded()))
+        .accumulate(n=Count())
+        .allowed_lateness(5)
+        .discarding()
+        .explain()
     ),
-    "panes without timestamp": lambda: TIMELESS.then(bm.Pipeline().over(bm.Unbounded())).accumulate(n=Count()).explain(),
+    "panes without timestamp": lambda: (
+        TIMELESS.then(bm.Pipeline().over(bm.Unbounded())).accumulate(n=Count()).explain()
+    ),
     "panes later than the lateness": lambda: (
         RETRACTING.suppress(bm.UntilWindowCloses())
         .then(bm.Pipeline().over(bm.Unbounded()))
@@ -70,7 +76,7 @@ REFUSED = {
     "a value called pane": lambda: HOUR.accumulate(pane=Count()).explain(),
     "a value called like the key": lambda: HOUR.accumulate(Team=Count()).explain(),
     "a value called like a column": lambda: HOUR.accumulate(Score=Sum("score")).run(ONE_ROW),
-    "a reserved name": lambda: HOUR.accumulate(**{"__beamish_n": Count()}).explain(),
+    "a reserved name": lambda: HOUR.accumulate(__beamish_n=Count()).explain(),
     "a suppress": lambda: COUNTED.suppress(bm.UntilTimeLimit(5, clock="event")),
     "dropped rows before a stage": lambda: COUNTED.with_dropped().then(bm.Pipeline().over(bm.Unbounded())),
 }

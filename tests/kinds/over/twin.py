@@ -179,7 +179,9 @@ class OverTwin:
                 return 1 + len(before)
 
     def values(self, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
-        frame = [accumulations.Row(0, one.time_us, one.came.values, before_end=True) for one in self.frame_of(row, rows)]
+        frame = [
+            accumulations.Row(0, one.time_us, one.came.values, before_end=True) for one in self.frame_of(row, rows)
+        ]
         return {
             name: self.value(one, row, rows) if isinstance(one, OverFunction) else accumulations.value_of(one, frame)
             for name, one in self.options.accumulations.items()
@@ -254,7 +256,9 @@ class OverTwin:
         if self.options.with_dropped:
             key = dict(zip(self.keys, self.side.key_of(one.values), strict=True))
             late = late_by(one.time_us, reason, self.w)
-            self.dropped.append(Pane(key, None, dict(one.values), kind=PaneKind.DROPPED, reason=reason, late_by_us=late))
+            self.dropped.append(
+                Pane(key, None, dict(one.values), kind=PaneKind.DROPPED, reason=reason, late_by_us=late)
+            )
 
 
 def cancelled(removal: Row, came: list[Row]) -> bool:
