@@ -914,8 +914,6 @@ class Pipeline:
             {'ts': 20, 'amount': 7, 'total': 12, 'before': 5, 'n': 2}
         """
         _check("over(frame)", frame, Frame, "bm.Preceding('1 hour')")
-        if order_by is not None and (not isinstance(order_by, str) or not order_by):
-            raise OptionError(f"over(order_by={order_by!r}): must be the name of a column")
         options = OverOptions(frame, order_by)
         if len(self.flow.inputs) > 1 or not only_takes(self.flow):
             raise PipelineError(

@@ -436,7 +436,7 @@ class _Step:
             self.plan,
             self.rows.take(of),
             self.code[of],
-            run_starts([group]),
+            run_starts([group.astype(np.int64)]),
             self.is_tail[of],
             self.past,
             self.past_at[of],

@@ -324,6 +324,11 @@ def _named_formulas(formulas: Mapping[str, Formula]) -> InOrder[Formula]:
     return InOrder(formulas)
 
 
+def _check_order_by(_: Any, __: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise OptionError(f"over(order_by={value!r}): must be the name of a column")
+
+
 @attrs.frozen
 class OverOptions:
     """The options of an over stage; for those of windows see ``WindowOptions``.
@@ -334,7 +339,7 @@ class OverOptions:
     """
 
     frame: Frame
-    order_by: str | None = None
+    order_by: str | None = attrs.field(default=None, validator=_check_order_by)
     trigger: Trigger = Default()
     allowed_lateness: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
     mode: AccumulationMode | None = None

@@ -59,7 +59,8 @@ def blocks_of(first: Ints, last: Ints) -> tuple[list[tuple[Ints, Ints]], list[tu
 
     In the order of rows a range has the first ones level by level, then the others from the last level to the first.
     """
-    left, right = [], []
+    left: list[tuple[Ints, Ints]] = []
+    right: list[tuple[Ints, Ints]] = []
     query, begin, end = np.arange(len(first), dtype=np.int64), first, last
     while True:
         is_open = begin < end

@@ -148,7 +148,7 @@ class ByKey(SegmentedRecords[R], Generic[R]):
         super().__init__(segments, none)
         self._due_us = due_us
 
-    def load_keys(self, keys: R) -> None:
+    def load_keys(self, keys: Records) -> None:
         """Load the segments of the keys of records."""
         self.load(np.unique(_parts(keys)).tolist())
 

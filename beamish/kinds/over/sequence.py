@@ -113,7 +113,8 @@ class Ordered:
     def begin_live(self) -> Ints:
         """The position of the first row of each row's key that its past does not count."""
         tail = np.concatenate([[0], np.cumsum(self.is_tail)])
-        return self.begin + tail[self.end] - tail[self.begin]
+        live: Ints = self.begin + tail[self.end] - tail[self.begin]
+        return live
 
     @cached_property
     def frames(self) -> tuple[Ints, Ints]:
@@ -157,17 +158,19 @@ class Ordered:
         """How many rows, or distinct times, are before each row."""
         if isinstance(one.of, DenseRank):
             dense = np.cumsum(self.peers)
-            own = dense - dense[self.begin_live.clip(max=max(len(self) - 1, 0))]
-            return own + self._known("dense")
+            own: Ints = dense - dense[self.begin_live.clip(max=max(len(self) - 1, 0))]
+            own += self._known("dense")
+            return own
         own = np.arange(len(self), dtype=np.int64) - self.begin_live
         if isinstance(one.of, Rank):
             own = np.maximum.accumulate(np.where(self.peers, np.arange(len(self)), 0)) - self.begin_live
         assert isinstance(one.of, (Rank, RowNumber))  # noqa: S101 - no other counts
-        return own + self._known("rows")
+        own += self._known("rows")
+        return own
 
     def _known(self, column: str) -> Ints:
-        counts = np.append(self.past[column], 0)
-        return counts[self.past_at]
+        counts: Ints = np.append(self.past[column], 0)[self.past_at]
+        return counts
 
     def accumulated(self, one: BoundValue, at: Ints) -> pa.Array:
         """The values of an accumulation for the frames of the rows at these positions."""

@@ -448,7 +448,11 @@ def _over(one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSp
         there = shift(F.struct(column(of.column).alias("value")), of.n).over(every)
         default = F.lit(of.default).cast(spark_type(one.type))
         return F.when(there.isNull(), default).otherwise(there["value"])
-    counts = {RowNumber: (F.row_number, every), Rank: (F.rank, peers), DenseRank: (F.dense_rank, peers)}
+    counts: dict[type, tuple[Callable[[], Column], WindowSpec]] = {
+        RowNumber: (F.row_number, every),
+        Rank: (F.rank, peers),
+        DenseRank: (F.dense_rank, peers),
+    }
     if type(of) in counts:
         function, window = counts[type(of)]
         return function().over(window)

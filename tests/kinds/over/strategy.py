@@ -82,7 +82,8 @@ class Over:
 @st.composite
 def overs(draw: st.DrawFn, how: Over = Over()) -> bm.Pipeline:
     """Any over stage."""
-    keys, columns = draw(some_keys), OF_ROWS
+    keys: tuple[str, ...] = draw(some_keys)
+    columns: tuple[str, ...] = OF_ROWS
     if draw(st.sampled_from(how.kinds)) == "rows":
         before = source(draw, None, keys, how.of)
     else:

@@ -114,7 +114,8 @@ class OverTwin:
             self.columns = [*(name for name in one.values if name not in self.hidden), *self.options.accumulations]
             (removed if one.removes else came).append(Row(one, one.time_us, self.passed(one.time_us)))
         removed = [row for row in removed if not cancelled(row, came)]
-        out, touched = [], {}
+        out: list[tuple[Any, Pane]] = []
+        touched: dict[Any, None] = {}
         for row in removed:
             own = self.rows.get(self.name(row), [])
             equal = [one for one in own if one.equals(row)]
