@@ -24,6 +24,7 @@ PAGES = [
     "stages",
     "suppress",
     "tables",
+    "over",
     "changelogs",
     "running",
     "laws",

@@ -1,7 +1,7 @@
 """An over stage bound to its data, and its shards: rows that wait, and emitted rows in the frames of others (docs/rules/over.md).
 
-A step: panes of stages, at the old watermark; the watermark moves, and rows that it passes are emitted; rows of sources. Of each
-key that has new, removed or due rows, the rows are put in order; those that are due are emitted, and those whose frames or
+A step: panes of stages, at the old watermark; the watermark moves, and rows that it passes are emitted; rows of sources. For each
+key with new, removed or due rows, its rows are put in order; those that are due are emitted, and those whose frames or
 functions have changed are corrected.
 """
 
@@ -335,7 +335,7 @@ class OverShard(NotedShard):
         )
 
     def _updates(self, parts: Sequence[Emitted]) -> list[Updates]:
-        """Updates by time, a row's retraction right before its pane; empty if there are no rows."""
+        """Updates by time, a row's retraction right before its pane; empty without rows."""
         plan, parts = self._plan, [part for part in parts if len(part.rows)]
         if not parts:
             return []
@@ -459,7 +459,7 @@ class _Step:
         corrects = shown & changed & options.retracts
         computes = ~shown & ~ready & (time_us < watermark_us) & (~rows["computed"] | changed)
         at = np.flatnonzero(emits | corrects | computes)
-        # What is stored is as it was if no row came to its frame, of which not all is loaded.
+        # Stored values still hold where no row came to the frame, which may not be loaded as a whole.
         as_stored = rows["computed"][at] & (time_us[at] < since_us)
         values = self._values(now, rows, at, as_stored)
         old = rows.take(at)

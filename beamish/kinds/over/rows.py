@@ -4,7 +4,7 @@ columns of a row (one entry per row; ``_us``: int64, microseconds since the epoc
     time_us             its time
     start_us, end_us    for a pane the window
     windowless          bool: without a window
-    due_us              the watermark at which it is to be looked at again, if it is not emitted; else the end of time
+    due_us              the next watermark at which it may be emitted; the end of time for emitted rows
     panes               int64: how many panes it emitted; 0: it is not emitted
     later_panes         int64: how many of them were not EARLY
     timing              int8: of the last pane
@@ -71,7 +71,7 @@ class OverRows(Timed):
 
 @attrs.frozen(eq=False)
 class PastOfKeys(Records):
-    """What is stored of keys for ever."""
+    """The past of keys, stored for ever."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"rows": ("int64", 0), "dense": ("int64", 0)}
 
@@ -98,11 +98,11 @@ class RowsByTime(TimedRecords[OverRows]):
 
     @property
     def next_due_us(self) -> int:
-        """The least watermark at which a row is to be looked at; the end of time if there is no such row."""
+        """The least watermark at which a row may be emitted; the end of time without such a row."""
         return min(self.segments.index[DUE].tolist(), default=END_OF_TIME_US)
 
     def load_due(self, watermark_us: int) -> Ints:
-        """Load the rows to be looked at at a watermark; returns their indices in memory."""
+        """Load the rows that may be emitted at a watermark; returns their indices in memory."""
         self.load_where(self.segments.index[DUE] <= watermark_us)
         rows = self.records
         return np.flatnonzero(self.alive & ~rows.is_shown & (rows["due_us"] <= watermark_us))
@@ -153,12 +153,12 @@ class ByKey(SegmentedRecords[R], Generic[R]):
         self.load(np.unique(_parts(keys)).tolist())
 
     def load_due(self, watermark_us: int) -> None:
-        """Load the segments with rows to be looked at at a watermark."""
+        """Load the segments with rows that may be emitted at a watermark."""
         self.load_where(self.segments.index[DUE] <= watermark_us)
 
     @property
     def next_due_us(self) -> int:
-        """The least watermark at which a record is to be looked at; the end of time if there is no such record."""
+        """The least watermark at which a record may be emitted; the end of time without such a record."""
         return min(self.segments.index[DUE].tolist(), default=END_OF_TIME_US)
 
     def save(self, watermark_us: int = NO_WATERMARK_US) -> None:

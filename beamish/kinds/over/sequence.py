@@ -85,7 +85,7 @@ class Ordered:
         peers: bool, one per row: whether it is the first of its key, time and ``order_by``.
         is_tail: bool, one per row: whether it is counted in the past of its key.
         past: of the keys; empty if the plan has none.
-        past_at: int64, one per row: the index of its key's; -1: it has none.
+        past_at: int64, one per row: the index of its key's; -1: none.
     """
 
     plan: OverPlan
@@ -128,7 +128,7 @@ class Ordered:
         return (self.begin_live, last) if isinstance(frame, Unbounded) else (first, last)
 
     def after(self, by: int) -> Ints:
-        """The position of the row so many after each; -1: there is no such row. Below 0: before."""
+        """The position of the row that is this number of rows after each, or if negative before it; -1: none."""
         there = np.arange(len(self), dtype=np.int64) + by
         return np.where((there >= self.begin) & (there < self.end), there, -1)
 
@@ -187,7 +187,7 @@ class Ordered:
         return one.of.extract_columns(state, one.types)
 
     def leads_to(self) -> Ints:
-        """The time of the row that each row with Lead waits for: int64, microseconds; the end of time: there is no such row."""
+        """The time of the row that each row with Lead waits for: int64, microseconds; the end of time if none follows."""
         there = self.after(self.plan.options.lead)
         return np.where(there >= 0, self.rows.time_us[there], END_OF_TIME_US)
 

@@ -207,7 +207,7 @@ class OverStage(Stage):
 
 
 def _instead(option: str) -> str:
-    """What to do instead of an option that it does not have."""
+    """The alternative to an option that it does not have."""
     if option == "window":
         return (
             "a row has a frame, not a window; aggregate the rows in a stage after: .then(bm.Pipeline().window(...)...)"

@@ -61,7 +61,7 @@ def over_frame(columns: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
 
 @attrs.frozen
 class Over:
-    """What over stages are drawn from.
+    """The strategies of over stages.
 
     Attributes:
         of: of the inputs; ``mode`` is that of the stage.

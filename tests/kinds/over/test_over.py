@@ -119,7 +119,7 @@ def test_rows_are_stored_within_frame_and_lateness(pipeline, most):
         assert {**found, "rows": most["rows"]} == most
 
 
-def test_a_key_without_rows_is_forgotten():
+def test_a_key_without_rows_has_no_state():
     pipeline = START.over(bm.Preceding(50)).accumulate(n=Count())
     script = TestStream().add(rows(*range(9))).advance_watermark_to(20).advance_watermark_to(100)
     assert stored(pipeline, script) == {"rows": 0, "tail": 0, "past": 0}
@@ -174,7 +174,7 @@ def test_another_meaning_is_refused(now, what):
 
 
 @pytest.mark.parametrize("now", [PIPELINES["range"].with_dropped(), PIPELINES["range"].having(pc.field("n") > 1)])
-def test_what_is_shown_of_rows_may_change(now):
+def test_columns_and_conditions_of_the_output_may_change(now):
     ((bound, stores),) = stages_after(PIPELINES["range"].flow, SCRIPT.events[:3])
     now.flow.bind({None: bound.operator.takes[0].schema}, shards=1).operator.open(stores[0])
 
