@@ -25,7 +25,7 @@ from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import ranks, run_starts, sort_order, value_keys
-from beamish.kinds.over.options import Lead
+from beamish.kinds.over.options import Lead, OverFunction
 from beamish.kinds.over.plan import OverPlan, pack_rows
 from beamish.kinds.over.rows import (
     OverRows,
@@ -521,11 +521,13 @@ class _Step:
         fresh, stored = at[~as_stored], at[as_stored]
         place = np.empty(len(at), np.int64)
         place[~as_stored], place[as_stored] = np.arange(len(fresh)), len(fresh) + np.arange(len(stored))
+        ranges = now.ranges(fresh) if plan.over_frame else None
         for one in plan.values:
             if isinstance(one.of, Lead):
                 values[one.name] = now.function(one, at)
                 continue
-            found = now.function(one, fresh) if one in plan.functions else now.accumulated(one, fresh)
+            is_function = ranges is None or isinstance(one.of, OverFunction)
+            found = now.function(one, fresh) if is_function else now.accumulated(one, fresh, ranges)
             if len(stored):
                 kept = rows.cells[f"value.{one.name}"].combine_chunks().take(pa.array(stored))
                 found = pa.concat_arrays([found, kept]).take(pa.array(place))

@@ -26,7 +26,7 @@ from beamish.kinds.over.options import (
     Unbounded,
 )
 from beamish.kinds.over.plan import BoundValue, OverPlan
-from beamish.kinds.over.ranges import combine_ranges
+from beamish.kinds.over.ranges import Ranges
 from beamish.kinds.over.rows import OverRows, PastOfKeys
 
 _FAR_US = 2**60
@@ -172,9 +172,12 @@ class Ordered:
         counts: Ints = np.append(self.past[column], 0)[self.past_at]
         return counts
 
-    def accumulated(self, one: BoundValue, at: Ints) -> pa.Array:
+    def ranges(self, at: Ints) -> Ranges:
+        """The frames of the rows at these positions, which accumulations share."""
+        return Ranges.of(*(bound[at] for bound in self.frames))
+
+    def accumulated(self, one: BoundValue, at: Ints, ranges: Ranges) -> pa.Array:
         """The values of an accumulation for the frames of the rows at these positions."""
-        first, last = (bound[at] for bound in self.frames)
         sums = one in self.plan.sums and len(self.past) > 0
         before = (
             [self.past.cells[f"sum.{one.name}.{i}"].combine_chunks() for i in range(len(one.state))] if sums else None
@@ -183,7 +186,7 @@ class Ordered:
         def lift(rows: Ints) -> list[pa.Array]:
             return lifted(one, self.rows, rows)
 
-        state = combine_ranges(one.of, lift, first, last, before, self.past_at[at])
+        state = ranges.combine(one.of, lift, before, self.past_at[at])
         return one.of.extract_columns(state, one.types)
 
     def leads_to(self) -> Ints:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish.accumulations import Collect, Count, Sum
-from beamish.kinds.over.ranges import combine_ranges
+from beamish.kinds.over.ranges import Ranges
 from tests.agreement import close, key_of
 from tests.cost import cost
 from tests.kinds.over.strategy import Over, overs
@@ -83,8 +83,8 @@ def test_ranges_have_the_accumulators_of_their_rows(values, data):
     first, last = (np.array(side, np.int64) for side in zip(*ranges, strict=True))
     column, times = pa.array(values, pa.int64()), np.arange(len(values))
     for of, expected in ((Sum("x"), sum), (Collect("x"), list)):
-        state = combine_ranges(
-            of, lambda at, of=of: of.lift([column.take(pa.array(at))], times[at]), first, last, None, first
+        state = Ranges.of(first, last).combine(
+            of, lambda at, of=of: of.lift([column.take(pa.array(at))], times[at]), None, first
         )
         found = of.extract_columns(state, [pa.int64()]).to_pylist()
         assert found == [expected(values[begin:end]) for begin, end in ranges]
@@ -104,7 +104,7 @@ def test_the_work_of_a_range_grows_with_the_logarithm_of_its_rows():
 
         first = np.arange(ranges, dtype=np.int64)
         lift = lambda at: of.lift([], at)  # noqa: E731
-        combine_ranges(Counting(), lift, first, first + rows, None, first)
+        Ranges.of(first, first + rows).combine(Counting(), lift, None, first)
         return made / (ranges + rows)
 
     assert work(4096) <= work(64) + 4
