@@ -7,7 +7,7 @@ functions have changed are corrected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.contract.at_rest import Answer, Asked
 from beamish.contract.drops import TAKEN, Drops, structs, why_dropped
+from beamish.contract.held import HeldRows
 from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
 from beamish.contract.operator import Finish, Native, Operator, Shard
@@ -42,7 +44,7 @@ from beamish.tables.notes import NotedShard, kind_entry
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
-CALL = "over(...)"
+CALL, WAITING = "over(...)", "over"
 
 
 def horizon_us(watermark_us: int, span_us: int) -> int:
@@ -181,7 +183,7 @@ class OverShard(NotedShard):
         self._rows.remove(stored[gone])
         removed = known.take(gone)
         shown = removed.take(removed.is_shown)
-        self._out.extend(self._updates([_retraction(shown, np.arange(len(shown)))]))
+        self._out.extend(output_updates(plan, [_retraction(shown, np.arange(len(shown)))]))
         return rows.take(np.sort(adds)), removed
 
     # The watermark moves
@@ -316,7 +318,7 @@ class OverShard(NotedShard):
             past_at=past_at[code[order_at]],
         )
         done = step.run()
-        self._out.extend(self._updates(done.emitted))
+        self._out.extend(output_updates(plan, done.emitted))
         for table, of in ((rows, ~done.is_tail), (self._tail, done.is_tail)):
             table.remove(done.source[of])
             table.add(done.rows.take(of))
@@ -334,37 +336,38 @@ class OverShard(NotedShard):
             min(int(active.time_us.max()) + span_us, LATEST_US),
         )
 
-    def _updates(self, parts: Sequence[Emitted]) -> list[Updates]:
-        """Updates by time, a row's retraction right before its pane; empty without rows."""
-        plan, parts = self._plan, [part for part in parts if len(part.rows)]
-        if not parts:
-            return []
-        rows = OverRows.concat([part.rows for part in parts])
-        kind = np.concatenate([np.full(len(part.rows), part.kind) for part in parts])
-        of = np.concatenate([part.of for part in parts])
-        order = _order_of_output(plan, rows, of, kind)
-        rows, kind, of = rows.take(order), kind[order], of[order]
-        is_pane = kind == PANE_KIND
-        pairs = (of[:-1] == of[1:]) & ~is_pane[:-1] & is_pane[1:]
-        timing, index = rows["timing"], rows["panes"] - 1
-        block = make_block(
-            len(order),
-            kind=kind.astype(np.int8),
-            timing=timing,
-            start_us=rows["start_us"],
-            end_us=rows["end_us"],
-            windowless=rows["windowless"],
-            index=index,
-            on_time_index=np.where(timing == EARLY, -1, rows["later_panes"] - 1),
-            is_first=index == 0,
-            is_last=np.concatenate([part.is_last for part in parts])[order],
-            pane_time_us=rows.time_us,
-            replaces=np.append(pairs, False) | np.append(False, pairs),
-        )
-        values = {name: rows.cells[f"own.{name}"].combine_chunks() for name in plan.shown}
-        computed = pa.concat_tables([part.values for part in parts]).combine_chunks().take(pa.array(order))
-        values |= {one.name: computed[one.name].combine_chunks() for one in plan.values}
-        return [Updates(block, pa.table({}), pa.table(values))]
+
+def output_updates(plan: OverPlan, parts: Sequence[Emitted]) -> list[Updates]:
+    """Updates by time, a row's retraction right before its pane; empty without rows."""
+    parts = [part for part in parts if len(part.rows)]
+    if not parts:
+        return []
+    rows = OverRows.concat([part.rows for part in parts])
+    kind = np.concatenate([np.full(len(part.rows), part.kind) for part in parts])
+    of = np.concatenate([part.of for part in parts])
+    order = _order_of_output(plan, rows, of, kind)
+    rows, kind, of = rows.take(order), kind[order], of[order]
+    is_pane = kind == PANE_KIND
+    pairs = (of[:-1] == of[1:]) & ~is_pane[:-1] & is_pane[1:]
+    timing, index = rows["timing"], rows["panes"] - 1
+    block = make_block(
+        len(order),
+        kind=kind.astype(np.int8),
+        timing=timing,
+        start_us=rows["start_us"],
+        end_us=rows["end_us"],
+        windowless=rows["windowless"],
+        index=index,
+        on_time_index=np.where(timing == EARLY, -1, rows["later_panes"] - 1),
+        is_first=index == 0,
+        is_last=np.concatenate([part.is_last for part in parts])[order],
+        pane_time_us=rows.time_us,
+        replaces=np.append(pairs, False) | np.append(False, pairs),
+    )
+    values = {name: rows.cells[f"own.{name}"].combine_chunks() for name in plan.shown}
+    computed = pa.concat_tables([part.values for part in parts]).combine_chunks().take(pa.array(order))
+    values |= {one.name: computed[one.name].combine_chunks() for one in plan.values}
+    return [Updates(block, pa.table({}), pa.table(values))]
 
 
 def _order_of_output(plan: OverPlan, rows: OverRows, of: Ints, kind: Ints) -> Ints:
@@ -521,18 +524,39 @@ class _Step:
         fresh, stored = at[~as_stored], at[as_stored]
         place = np.empty(len(at), np.int64)
         place[~as_stored], place[as_stored] = np.arange(len(fresh)), len(fresh) + np.arange(len(stored))
-        ranges = now.ranges(fresh) if plan.over_frame else None
+        ranges = now.ranges(fresh if plan.over_frame else fresh[:0])
         for one in plan.values:
             if isinstance(one.of, Lead):
                 values[one.name] = now.function(one, at)
                 continue
-            is_function = ranges is None or isinstance(one.of, OverFunction)
+            is_function = isinstance(one.of, OverFunction)
             found = now.function(one, fresh) if is_function else now.accumulated(one, fresh, ranges)
             if len(stored):
                 kept = rows.cells[f"value.{one.name}"].combine_chunks().take(pa.array(stored))
                 found = pa.concat_arrays([found, kept]).take(pa.array(place))
             values[one.name] = found
         return pa.table(values, schema=pa.schema([(one.name, one.type) for one in plan.values]))
+
+
+@attrs.frozen(eq=False)
+class WaitingRows(HeldRows):
+    """The rows of shards that are not emitted yet, without values."""
+
+    plan: OverPlan
+
+    def needs(self, notes: Store) -> Iterable[str] | None:
+        return [table.layout.entry("") for table in self.operator.tables()]
+
+    def held(self, store: Store) -> tuple[pa.Table, Ints, Ints]:
+        plan = self.plan
+        tables = (rows_table(plan, SpanPolicy()), tail_table(plan))
+        rows = OverRows.concat([table.open(store).stored() for table in tables])
+        rows = rows.take(~rows.is_shown)
+        values = {one.name: pa.nulls(len(rows), one.type) for one in plan.values}
+        shown = Emitted(PANE_KIND, rows, pa.table(values), np.zeros(len(rows), dtype=bool), np.arange(len(rows)))
+        due_us = rows["due_us"][_order_of_output(plan, rows, shown.of, np.full(len(rows), PANE_KIND))]
+        output = self.operator.panes(output_updates(plan, [shown]))
+        return output, output["timestamp"].combine_chunks().cast(pa.int64()).to_numpy(), due_us
 
 
 @attrs.define(slots=False, eq=False)
@@ -566,6 +590,9 @@ class OverOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return OverShard(self, self.plan, store, self.policy)
+
+    def answer(self, asked: Asked) -> Answer:
+        return WaitingRows(self, WAITING, self.plan)
 
     def tables(self) -> Sequence[KeyedTable]:
         return [rows_table(self.plan, self.policy), tail_table(self.plan), past_table(self.plan)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import Keeps
 from beamish.contract.inputs import describe_where
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation, SlotSemantics
@@ -14,7 +15,7 @@ from beamish.contract.stage import Stage
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import PREFIX, is_reserved
-from beamish.kinds.over.operator import OverOperator
+from beamish.kinds.over.operator import WAITING, OverOperator
 from beamish.kinds.over.options import OverFunction, OverOptions, Unbounded
 from beamish.kinds.over.plan import make_over_plan
 from beamish.modes import AccumulationMode
@@ -150,6 +151,9 @@ class OverStage(Stage):
     def final(self) -> OverStage:
         options = attrs.evolve(self.options, mode=None, trigger=Default(), allowed_lateness=Duration(0))
         return OverStage(options, is_final=True)
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.HELD: WAITING}
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]

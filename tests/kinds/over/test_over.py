@@ -125,6 +125,17 @@ def test_a_key_without_rows_has_no_state():
     assert stored(pipeline, script) == {"rows": 0, "tail": 0, "past": 0}
 
 
+def test_state_shows_the_rows_that_wait():
+    pipeline = corrected(bm.Unbounded()).accumulate(after=bm.Lead("x"))
+    script = TestStream().add([*rows(1, 4, x=1), *rows(2, user="bob", x=2), *rows(40, x=3)]).advance_watermark_to(30)
+    held = pipeline.state(script).held()
+    assert [(one.key["user"], one.values["x"], one.values["after"], one.due and one.due.second) for one in held] == [
+        ("bob", 2, None, None),
+        ("ann", 1, None, None),
+        ("ann", 3, None, 40),
+    ]
+
+
 # Restart (rules/over.md#over-restart)
 
 
