@@ -141,7 +141,7 @@ def test_unsupported_plans_run_in_the_engine(rows):
     assert "0.0" in why_not({"n": Count()}, keys=("a.ratio",))
 
 
-def test_a_stream_with_a_restart_is_the_script(spark, by_key):
+def test_a_stream_with_a_restart_is_the_script(spark, by_key, tmp_path):
     pipeline = (
         START.key_by("user")
         .over(bm.Preceding(10))
@@ -151,9 +151,18 @@ def test_a_stream_with_a_restart_is_the_script(spark, by_key):
     )
     script = TestStream().add([{"ts": 1, "user": "a", "x": 1}, {"ts": 5, "user": "b", "x": 2}]).advance_watermark_to(20)
     script = script.add([{"ts": 3, "user": "a", "x": 4}, {"ts": 0, "user": "a", "x": 8}])
-    on_spark = script.trace_on_spark(spark, pipeline, restart_after=(1,))
+    script = script.add([{"ts": 25, "user": "a", "x": 16}])
+    on_spark = script.trace_on_spark(spark, pipeline, restart_after=(1,), checkpoint=tmp_path)
     for (event, panes), (_, expected) in zip(on_spark, script.trace(pipeline), strict=True):
         assert by_key(panes) == by_key(expected), event
+    checkpoint = tmp_path / "checkpoint"
+    (waits,) = pipeline.state(spark, checkpoint).held().collect()
+    assert (waits.user, waits.x, waits.total) == ("a", 16, None)
+    (stage,) = bm.inspect(spark, checkpoint).stages().collect()
+    assert stage.watermark.timestamp() == 20
+    assert bm.check_upgrade(spark, checkpoint, pipeline.with_dropped()).refused == []
+    (change,) = bm.check_upgrade(spark, checkpoint, pipeline.allowed_lateness(200)).refused
+    assert "with allowed_lateness 100000000, the pipeline now has 200000000" in change.means
 
 
 def test_window_functions_of_spark_are_those_of_a_batch(spark, rows):
