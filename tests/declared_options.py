@@ -133,8 +133,8 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
     del declared["allow_data_loss"]
     declared["with_dropped"] = options.lists_dropped
     place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
-    kinds = {"changes": changes, "versions": versions, "as_of": as_of, "gaps": gaps, "over": over}
-    return StageOptions(*place, **declared, suppress=suppress, **kinds)
+    of_kinds: dict[str, Any] = {"changes": changes, "versions": versions, "as_of": as_of, "gaps": gaps, "over": over}
+    return StageOptions(*place, suppress=suppress, **(declared | of_kinds))
 
 
 def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | None]:

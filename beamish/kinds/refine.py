@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.chain import Chained
+from beamish.contract.chain import Chain, Chained
+from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import Flags
@@ -69,6 +70,13 @@ class Refinement(Chained):
             kept = pc.fill_null(pc.or_kleene(is_dropped, kept.cast(pa.bool_())), False)  # noqa: FBT003 - it is Arrow's
             panes = _apart(panes, np.asarray(kept)).filter(kept)
         return panes
+
+
+def refined(operator: Operator, derived: Mapping[str, Formula], having: Formula | None) -> Operator:
+    """An operator with computed columns and a condition, if there are any (ColumnError: as ``Refinement``)."""
+    if not derived and having is None:
+        return operator
+    return Chain(operator, [Refinement(operator.gives, derived, having)])
 
 
 def _apart(panes: pa.Table, kept: Flags) -> pa.Table:

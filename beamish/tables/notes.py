@@ -22,7 +22,7 @@ _OLDER = 3
 NOTE_FORMAT = 1
 """The format of the metadata of kinds other than windows."""
 
-DUPLICATES, CHANGES, VERSIONS, GAPS = "duplicates", "changes", "table", "gaps"
+DUPLICATES, CHANGES, VERSIONS, GAPS, OVER = "duplicates", "changes", "table", "gaps", "over"
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
 _KINDS: dict[str, tuple[str, Collection[str]]] = {
     INDEX: ("a stage with windows", [WINDOWINGS]),
@@ -31,6 +31,7 @@ _KINDS: dict[str, tuple[str, Collection[str]]] = {
     CHANGES: ("a stage of changes()", ()),
     VERSIONS: ("a versioned table or a join with one", ()),
     GAPS: ("a stage of fill_gaps()", ()),
+    OVER: ("a stage of over(...)", ()),
 }
 """The description of each, and entries of other forms of the kind, which it compares itself."""
 

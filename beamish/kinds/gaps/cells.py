@@ -291,10 +291,11 @@ def due_us(plan: GapsPlan, gaps: Gaps, cells: Cells, watermark_us: int) -> Ints:
     next_cell_us = np.where(has_next, cells["cell_us"][gaps.next], END_OF_TIME_US)
     if plan.options.by is FillBy.LINEAR:
         waits = has_next & (next_cell_us > gaps.lo_us) & (next_cell_us + step_us > watermark_us)
-        return np.where(waits, np.minimum(next_cell_us + step_us, dropped_us), dropped_us)
+        due: Ints = np.where(waits, np.minimum(next_cell_us + step_us, dropped_us), dropped_us)
+        return due
     next_us = np.maximum(gaps.hi_us, gaps.lo_us - step_us) + step_us
     waits = next_us <= np.minimum(reach_us, next_cell_us - step_us)
-    due: Ints = np.where(waits, next_us + step_us, dropped_us)
+    due = np.where(waits, next_us + step_us, dropped_us)
     return due
 
 

@@ -7,7 +7,7 @@ functions have changed are corrected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -20,7 +20,7 @@ from beamish.contract.drops import TAKEN, Drops, structs, why_dropped
 from beamish.contract.held import HeldRows
 from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
-from beamish.contract.operator import Finish, Native, Operator, Shard
+from beamish.contract.operator import Native, Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND, Updates, make_block
 from beamish.instants import END_OF_TIME_US, LATEST_US
@@ -40,7 +40,7 @@ from beamish.kinds.over.rows import (
     tail_table,
 )
 from beamish.kinds.over.sequence import Ordered, holds, lifted, numbers_of_equals, order_of, own_keys
-from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.notes import OVER, NotedShard
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -73,7 +73,7 @@ class Emitted:
 class OverShard(NotedShard):
     """Some of the keys of an over stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = kind_entry("over", "a stage of over(...)"), "rows"
+    ENTRY, HOLDS = OVER, "rows"
 
     def __init__(self, operator: Operator, plan: OverPlan, store: Store, policy: SpanPolicy) -> None:
         super().__init__(operator, store, CALL)
@@ -101,7 +101,7 @@ class OverShard(NotedShard):
     ) -> Sequence[Updates]:
         plan, clocks = self._plan, self.clocks
         before_us, _ = clocks.step([plan.takes.policy], sources_us, clock_us)
-        self._drops, self._out = Drops(plan.of.schema, self.dropped), list[Updates]()
+        self._drops, self._out = Drops(plan.gives.schema, self.dropped), list[Updates]()
         arrived, first = from_shards(payloads).get(0), plan.takes.is_panes
         if first and arrived is not None:
             self._take(arrived, before_us)
@@ -112,13 +112,13 @@ class OverShard(NotedShard):
             self._take(arrived, clocks.watermark_us)
         return [*self._drops.updates, *self._out]
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         plan = self._plan
         below_us = horizon_us(self.clocks.watermark_us, plan.span_us)
         self._rows.save(NO_WATERMARK_US if plan.has_past else below_us)
         self._tail.save()
         self._past.save()
-        super().save(held)
+        super().save()
 
     # Rows arrive
 
@@ -555,7 +555,7 @@ class WaitingRows(HeldRows):
         values = {one.name: pa.nulls(len(rows), one.type) for one in plan.values}
         shown = Emitted(PANE_KIND, rows, pa.table(values), np.zeros(len(rows), dtype=bool), np.arange(len(rows)))
         due_us = rows["due_us"][_order_of_output(plan, rows, shown.of, np.full(len(rows), PANE_KIND))]
-        output = self.operator.panes(output_updates(plan, [shown]))
+        output = self.operator.rows(output_updates(plan, [shown]))
         return output, output["timestamp"].combine_chunks().cast(pa.int64()).to_numpy(), due_us
 
 
@@ -566,18 +566,14 @@ class OverOperator(Operator):
     Attributes:
         plan: the stage's plan.
         policy: how stored rows are partitioned into segments.
-        refines: whether ``with_columns`` and ``having`` apply to its rows.
     """
 
     plan: OverPlan
     policy: SpanPolicy = SpanPolicy()
-    refines: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         plan = self.plan
-        self._refinement = plan.refinement if self.refines else None
-        self.takes, self.shards, self.identity = (plan.takes,), plan.shards, plan.identity
-        self.gives = plan.gives if self.refines else plan.of
+        self.takes, self.shards, self.gives, self.identity = (plan.takes,), plan.shards, plan.gives, plan.identity
         self.moves_by([plan.takes.policy])
 
     def reads(self, number: int) -> Sequence[str]:
@@ -600,21 +596,6 @@ class OverOperator(Operator):
     def notes(self) -> Sequence[Note]:
         return [OverShard.note(self.identity, CALL)]
 
-    def rows(self, updates: Sequence[Updates]) -> pa.Table:
-        rows = self.panes(updates)
-        return rows if self._refinement is None else self._refinement.refine(rows)
-
-    def panes(self, updates: Sequence[Updates]) -> pa.Table:
-        schema = self.plan.of.schema
-        assert schema is not None  # noqa: S101 - it is bound
-        return pa.concat_tables([part.rows(schema) for part in updates] or [schema.empty_table()])
-
     @property
     def native(self) -> Native:
         return Native(Native.OVER, self.plan)
-
-    @property
-    def unfinished(self) -> tuple[Operator, Finish | None]:
-        if self._refinement is None:
-            return self, None
-        return attrs.evolve(self, refines=False), self._refinement.refined_batches

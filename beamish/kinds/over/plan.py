@@ -24,7 +24,6 @@ from beamish.kernels.field_paths import path_of
 from beamish.kernels.identity import identity
 from beamish.kernels.order import is_orderable
 from beamish.kinds.over.options import FirstValue, OverFunction, OverOptions, Unbounded
-from beamish.kinds.refine import Refinement
 
 
 @attrs.frozen
@@ -64,8 +63,7 @@ class OverPlan:
         values: accumulations and functions, in order.
         shards: number of shards.
         is_final: whether the input is complete, as in a batch.
-        of: the output, before ``having`` and ``with_columns``.
-        refinement: these; None: neither.
+        gives: the output, before ``having`` and ``with_columns``.
     """
 
     options: OverOptions
@@ -73,13 +71,7 @@ class OverPlan:
     values: tuple[BoundValue, ...]
     shards: int
     is_final: bool
-    of: Relation
-    refinement: Refinement | None
-
-    @property
-    def gives(self) -> Relation:
-        """The output."""
-        return self.of if self.refinement is None else self.refinement.gives
+    gives: Relation
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -199,10 +191,8 @@ def make_over_plan(options: OverOptions, takes: Relation, gives: Relation, shard
     columns = [*(own.field(name) for name in shown), *((one.name, one.type) for one in values)]
     columns += [("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
     columns += [("dropped", dropped_type(pa.struct(list(own))))] if options.with_dropped else []
-    of = attrs.evolve(gives, schema=pa.schema(columns))
-    refines = options.derived or options.having is not None
-    refinement = Refinement(of, options.derived, options.having) if refines else None
-    return OverPlan(options, takes, values, shards, is_final, of, refinement)
+    bound = attrs.evolve(gives, schema=pa.schema(columns))
+    return OverPlan(options, takes, values, shards, is_final, bound)
 
 
 def _bound(name: str, accumulation: Accumulation, takes: Relation) -> BoundValue:

@@ -18,6 +18,7 @@ from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.over.operator import WAITING, OverOperator
 from beamish.kinds.over.options import OverFunction, OverOptions, Unbounded
 from beamish.kinds.over.plan import make_over_plan
+from beamish.kinds.refine import refined
 from beamish.modes import AccumulationMode
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from beamish.triggers.trigger import Trigger
@@ -145,7 +146,8 @@ class OverStage(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         shards = shards if takes[0].keys else 1
-        return OverOperator(make_over_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final))
+        plan = make_over_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final)
+        return refined(OverOperator(plan), self.options.derived, self.options.having)
 
     @property
     def final(self) -> OverStage:
@@ -177,8 +179,8 @@ class OverStage(Stage):
             "rows without event time or with one outside the years 1 to 9999, and late ones; "
             + ("each is emitted with its reason" if options.with_dropped else "with_dropped() lists them"),
         )
-        if isinstance(operator, OverOperator):
-            yield "state", f"{operator.shards} shards; {operator.plan.kept}"
+        if operator is not None and isinstance(operator.core, OverOperator):
+            yield "state", f"{operator.shards} shards; {operator.core.plan.kept}"
 
     def _describe_due(self) -> str:
         options = self.options

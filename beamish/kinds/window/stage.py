@@ -11,7 +11,6 @@ import pyarrow as pa
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
 from beamish.contract.at_rest import Keeps
-from beamish.contract.chain import Chain
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.stage import Stage
@@ -20,7 +19,7 @@ from beamish.errors import PipelineError, StateError
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kernels.identity import identity
 from beamish.kinds.deduplicate.option import check_deduplication
-from beamish.kinds.refine import Refinement
+from beamish.kinds.refine import refined
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.checks import (
     behind_us,
@@ -152,13 +151,8 @@ class WindowStage(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         plan = self.plan(takes, self.shards_of(takes, shards))
-        return self._refined(WindowOperator(plan, waits_for_pane=self._waits_for_pane))
-
-    def _refined(self, operator: Operator) -> Operator:
-        """It with ``with_columns`` and ``having``."""
-        derived, having = self.options.derived, self.options.having
-        refines = bool(derived) or having is not None
-        return Chain(operator, [Refinement(operator.gives, derived, having)]) if refines else operator
+        operator = WindowOperator(plan, waits_for_pane=self._waits_for_pane)
+        return refined(operator, self.options.derived, self.options.having)
 
     def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
         """The plan for a number of shards."""
@@ -267,7 +261,7 @@ class WindowingsStage(WindowStage):
         gives = attrs.evolve(self.gives(takes), schema=schema)
         waits = self._waits_for_pane
         each = {name: WindowOperator(plan, waits_for_pane=waits) for name, plan in plans.items()}
-        return self._refined(WindowingsOperator(each, gives))
+        return refined(WindowingsOperator(each, gives), self.options.derived, self.options.having)
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return super().noted(takes, [under(name, store) for store in notes for name in (*self.each, None)], what)

@@ -469,9 +469,9 @@ def _over(one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSp
 
 def _over_output(plan: OverPlan) -> Iterator[Column]:
     """The columns of the plan's output."""
-    assert plan.of.schema is not None  # noqa: S101 - it is bound
+    assert plan.gives.schema is not None  # noqa: S101 - it is bound
     made = {f"{one.name}": column(f"{_VALUE}{one.name}") for one in plan.values}
     made |= {"window": F.lit(None), "pane": final_pane(F.col(_NUMBER)), "timestamp": F.timestamp_micros(F.col(_TIME))}
-    for field in spark_schema(plan.of.schema):
+    for field in spark_schema(plan.gives.schema):
         made_of = made[field.name] if field.name in made else column(field.name)
         yield made_of.cast(field.dataType).alias(field.name)

@@ -115,8 +115,7 @@ class GapsTwin:
             cell = self.cell(time) + step
             while cell <= time + within and (after is None or cell < self.cell(after[0])):
                 if linear:
-                    reaches = after is not None and after[0] - time <= within
-                    if reaches and self.cell(after[0]) + step <= self.now:
+                    if after is not None and after[0] - time <= within and self.cell(after[0]) + step <= self.now:
                         yield cell, self.between(time, values, *after, cell)
                 elif cell + step <= self.now:
                     others = values if self.options.by is FillBy.LAST else {}
