@@ -22,7 +22,7 @@ _OLDER = 3
 NOTE_FORMAT = 1
 """The format of the metadata of kinds other than windows."""
 
-DUPLICATES, CHANGES, VERSIONS, GAPS, OVER = "duplicates", "changes", "table", "gaps", "over"
+DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING = "duplicates", "changes", "table", "gaps", "over", "rolling"
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
 _KINDS: dict[str, tuple[str, Collection[str]]] = {
     INDEX: ("a stage with windows", [WINDOWINGS]),
@@ -32,6 +32,7 @@ _KINDS: dict[str, tuple[str, Collection[str]]] = {
     VERSIONS: ("a versioned table or a join with one", ()),
     GAPS: ("a stage of fill_gaps()", ()),
     OVER: ("a stage of over(...)", ()),
+    ROLLING: ("a stage with rolling spans", ()),
 }
 """The description of each, and entries of other forms of the kind, which it compares itself."""
 

@@ -290,12 +290,12 @@ def due_us(plan: GapsPlan, gaps: Gaps, cells: Cells, watermark_us: int) -> Ints:
     has_next = gaps.next != NOWHERE
     next_cell_us = np.where(has_next, cells["cell_us"][gaps.next], END_OF_TIME_US)
     if plan.options.by is FillBy.LINEAR:
+        cell_us = np.minimum(next_cell_us, dropped_us - step_us)
         waits = has_next & (next_cell_us > gaps.lo_us) & (next_cell_us + step_us > watermark_us)
-        due: Ints = np.where(waits, np.minimum(next_cell_us + step_us, dropped_us), dropped_us)
-        return due
-    next_us = np.maximum(gaps.hi_us, gaps.lo_us - step_us) + step_us
-    waits = next_us <= np.minimum(reach_us, next_cell_us - step_us)
-    due = np.where(waits, next_us + step_us, dropped_us)
+    else:
+        cell_us = np.maximum(gaps.hi_us, gaps.lo_us - step_us) + step_us
+        waits = cell_us <= np.minimum(reach_us, next_cell_us - step_us)
+    due: Ints = np.where(waits, cell_us + step_us, dropped_us)
     return due
 
 
