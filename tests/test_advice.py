@@ -101,6 +101,7 @@ HOUR = START.key_by("team").over(bm.Preceding("1 hour"))
 PER_ROW = HOUR.accumulate(n=Count())
 AT_ONCE = PER_ROW.trigger(AfterWatermark(early=Always()))
 OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
+GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
 SET = CHANGES.changes()
 SOON = bm.UntilTimeLimit(5, clock="event")
 
@@ -185,6 +186,24 @@ FIXED = {
         name: [lambda: PLAIN.accumulate(s=Sum("score")).run(ONE_ROW)]
         for name in ("sum of text", "mean of text", "stddev of a list", "quantiles of text")
     },
+    # gaps
+    "gaps after windows": [PLAIN.then(GAPS)],
+    "windows after gaps": [
+        START.fill_gaps(1, by="last", within=1).then(bm.Pipeline().window(TENS).accumulate(n=Count()))
+    ],
+    "a condition after gaps": [PLAIN.where(SOME).then(GAPS)],
+    "gaps, lateness in rows": [START.fill_gaps(1, by="last", within=1).allowed_lateness(5)],
+    "gaps of a merge": [
+        bm.merge(a=START.fill_gaps(1, by="last", within=1), b=START).window(TENS).accumulate(n=Count())
+    ],
+    "gaps of retractions": [UPDATING.accumulating().then(GAPS)],
+    "gaps of panes without timestamp": [TIMED.then(GAPS), PLAIN.then(GAPS)],
+    "gaps of versions": [UPDATING.accumulating().then(GAPS)],
+    "gaps of final results": [
+        UPDATING.accumulating().suppress(bm.UntilWindowCloses()).then(GAPS.allowed_lateness("5 seconds"))
+    ],
+    "gaps of a key that is a list": [START.key_by("name").fill_gaps(1, by="last", within=1)],
+    "a column called filled": [START.key_by("is_filled").fill_gaps(1, by="last", within=1)],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],
@@ -208,7 +227,7 @@ FIXED = {
         .then(bm.Pipeline().key_by("team").over(bm.Unbounded()))
         .accumulate(n=Count())
     ],
-    "only updated": [PER_ROW],
+    "kinds/over: only updated": [PER_ROW],
     "over, on_error": [START.where(SOME).over(bm.Unbounded()).accumulate(n=Count())],
     "forget_after": [PER_ROW.trigger(t.Default()).allowed_lateness(0).with_dropped().having(pc.field("n") > 1)],
     "lateness in rows": [PER_ROW.allowed_lateness("1 hour").discarding()],
@@ -223,7 +242,8 @@ FIXED = {
     "discarding over a stage that retracts": [
         UPDATING.then(OVER_ALL.allowed_lateness(5).accumulating_and_retracting())
     ],
-    "panes without timestamp": [TIMED.then(OVER_ALL), PLAIN.then(OVER_ALL)],
+    "kinds/over: panes without timestamp": [TIMED.then(OVER_ALL), PLAIN.then(OVER_ALL)],
+    "kinds/over: a suppress": [PLAIN.suppress(SOON).then(OVER_ALL.allowed_lateness(5).discarding())],
     "panes later than the lateness": [
         LATE.accumulating().suppress(bm.UntilWindowCloses()).then(OVER_ALL.allowed_lateness("5 seconds").discarding())
     ],
