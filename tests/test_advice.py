@@ -243,7 +243,6 @@ FIXED = {
         UPDATING.then(OVER_ALL.allowed_lateness(5).accumulating_and_retracting())
     ],
     "kinds/over: panes without timestamp": [TIMED.then(OVER_ALL), PLAIN.then(OVER_ALL)],
-    "kinds/over: a suppress": [PLAIN.suppress(SOON).then(OVER_ALL.allowed_lateness(5).discarding())],
     "panes later than the lateness": [
         LATE.accumulating().suppress(bm.UntilWindowCloses()).then(OVER_ALL.allowed_lateness("5 seconds").discarding())
     ],
@@ -254,7 +253,7 @@ FIXED = {
     "a value called like a column": [lambda: HOUR.accumulate(points=Sum("score")).run(ONE_ROW)],
     "over, a value called like the key": [HOUR.accumulate(teams=Count())],
     "a reserved name": [HOUR.accumulate(beamish_n=Count())],
-    "a suppress": [
+    "kinds/over: a suppress": [
         PLAIN.suppress(SOON).then(OVER_ALL.allowed_lateness(5).discarding()),
         PER_ROW.then(bm.Pipeline().window(TENS).accumulate(all=Sum("n")).suppress(SOON)),
     ],

@@ -208,7 +208,7 @@ class LastValue(OverFunction):
     of_frame = True
 
 
-def _read_default(value: Any) -> Any:
+def _read_default(value: object) -> Any:
     try:
         value = python_value(value)
         pa.scalar(value)
