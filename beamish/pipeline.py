@@ -26,6 +26,7 @@ from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.rolling.stage import rolling_or
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import read_versions
@@ -42,6 +43,7 @@ from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.versioned_table.table import compacted_topic
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption, check_window
+from beamish.windows.rolling import Rolling
 from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
@@ -203,7 +205,10 @@ class Pipeline:
         """
         option = Windowings(option) if isinstance(option, Mapping) else option
         check_window("window(option)", _check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
-        return self._with(window=option)
+        pipeline = self._with(window=option)
+        if not isinstance(option, Rolling):
+            return pipeline
+        return Pipeline(attrs.evolve(pipeline.flow, stage=rolling_or(pipeline.flow.stage)))
 
     def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Pipeline:
         """Set the trigger; default: at the window's end, and for each bundle of late rows.

@@ -15,6 +15,7 @@ from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.rolling.stage import RollingStage
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
@@ -102,6 +103,8 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
     flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
     stage, suppress = stage_of(flow), flow.stage.suppress if isinstance(flow.stage, Suppressed) else None
     options = stage.options if isinstance(stage, WindowStage) else WindowOptions()
+    if isinstance(stage, RollingStage):
+        options = stage.effective
     changes = stage.options if isinstance(stage, ChangesStage) else None
     if changes:
         options = attrs.evolve(options, with_dropped=changes.with_dropped)

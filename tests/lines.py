@@ -15,7 +15,8 @@ from beamish.instants import instant, instant_us
 
 def line(pane: Pane) -> str:
     """A pane in one line."""
-    words = [pane.kind.value, *(f"{name}={value}" for name, value in pane.key.items()), window(pane.window)]
+    keys = (f"{name}={when(value) if isinstance(value, datetime) else value}" for name, value in pane.key.items())
+    words = [pane.kind.value, *keys, window(pane.window)]
     words += [f"{name}={plain(value)}" for name, value in pane.values.items()]
     if pane.kind is PaneKind.DROPPED:
         late = f"{pane.late_by_rows}_rows" if isinstance(pane.window, RowWindow) else seconds(pane.late_by_us)

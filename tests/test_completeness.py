@@ -21,6 +21,7 @@ from hypothesis.errors import NoSuchExample
 
 import beamish as bm
 from beamish import accumulations, triggers
+from tests.kinds.rolling import strategy as rolling
 from tests.strategies import accumulations as drawn_accumulations
 from tests.strategies import merges
 from tests.strategies.triggers import triggers as drawn_triggers
@@ -53,7 +54,13 @@ KINDS = [
         "window option",
         bm,
         bm.WindowOption,
-        st.one_of(windows, row_windows, windows.flatmap(windowings), merges.meetings(merges.NAMES).map(itemgetter(0))),
+        st.one_of(
+            windows,
+            row_windows,
+            windows.flatmap(windowings),
+            merges.meetings(merges.NAMES).map(itemgetter(0)),
+            rolling.options(None),
+        ),
         "windows.md",
     ),
     Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies), "watermarks.md"),

@@ -118,6 +118,7 @@ ELSEWHERE = {
     "pane-watermark": "tests/forms/test_changelogs.py",
     "pre-aggregation": "tests/laws/test_engine_and_twin.py",
     "restart": "tests/spark/test_checkpoint.py",
+    "rolling-batch": "tests/kinds/rolling/test_laws.py",
     "several-windowings": "tests/kinds/window/test_laws_windowings.py",
     "spark-watermark": "tests/spark/test_stream.py",
     "state-format": "tests/at_rest/test_kept_checkpoints.py",

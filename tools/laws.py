@@ -18,6 +18,7 @@ RULES = ROOT / "docs" / "rules"
 PAGES = [
     "time",
     "windows",
+    "rolling",
     "triggers",
     "panes",
     "output",

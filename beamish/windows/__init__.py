@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from beamish.windows.calendar import CalendarWindows
     from beamish.windows.counting import CountSessions, CountWindows
     from beamish.windows.option import WindowOption
+    from beamish.windows.rolling import Rolling, Span
     from beamish.windows.time_windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
     from beamish.windows.windowings import Windowings
     from beamish.windows.within import Within
@@ -18,6 +19,7 @@ else:
             "beamish.windows.calendar": "CalendarWindows",
             "beamish.windows.counting": "CountSessions CountWindows",
             "beamish.windows.option": "WindowOption",
+            "beamish.windows.rolling": "Rolling Span",
             "beamish.windows.time_windows": "FixedWindows GlobalWindow Sessions SlidingWindows",
             "beamish.windows.windowings": "Windowings",
             "beamish.windows.within": "Within",
@@ -30,8 +32,10 @@ __all__ = [
     "CountWindows",
     "FixedWindows",
     "GlobalWindow",
+    "Rolling",
     "Sessions",
     "SlidingWindows",
+    "Span",
     "WindowOption",
     "Windowings",
     "Within",

@@ -10,6 +10,7 @@ import attrs
 from beamish.errors import OptionError
 from beamish.kernels.identity import Named
 from beamish.windows.option import Bounds, WindowOption, check_window
+from beamish.windows.rolling import Rolling
 
 WINDOWING = "windowing"
 """The output column with the windowing of a pane."""
@@ -26,6 +27,11 @@ def _read(options: Any) -> Named[WindowOption]:
         if not isinstance(option, WindowOption) or option.windowings:
             raise OptionError(
                 f"Windowings: {name!r}: {option!r} must be a WindowOption, such as bm.FixedWindows('1 minute')"
+            )
+        if isinstance(option, Rolling):
+            raise OptionError(
+                f"Windowings: {name!r}: {option!r} cannot be one of several windowings, since its rows are not panes of windows; give "
+                "it a pipeline of its own, with several spans"
             )
         check_window(f"Windowings: {name!r}", option)
     return Named(options)

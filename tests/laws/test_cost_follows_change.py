@@ -5,23 +5,20 @@ Stored rows do not count: four times as many keys and windows cost the same. Row
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
-from beamish import local
 from beamish.accumulations import Count, InnerJoin, Max, Sum
 from beamish.contract.stage import Stage
-from beamish.contract.stored import DictStore
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.kinds.hold_back.stage import held_back
+from tests.laws.counting import work_of_last_step
 
 pytestmark = pytest.mark.dear
 
@@ -56,6 +53,9 @@ PIPELINES = {
     "versions": TABLE,
     "as-of join": bm.as_of_join(left=bm.Pipeline().event_time("ts", PATIENT), right=TABLE, on="k"),
     "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
+    "rolling spans": SOURCE.window(bm.Rolling({"1h": "1 hour", "24h": "24 hours"}, step="1 minute")).accumulate(
+        n=Count()
+    ),
     "rows held back": held_back(10, SUMS.accumulating()),
 }
 
@@ -64,24 +64,6 @@ def rows(keys: Sequence[int], later: int, width: int) -> list[dict[str, Any]]:
     """A row per key, each key in a minute of its own."""
     more = {f"c{number}": 0 for number in range(width)}
     return [{"ts": 60 * key + later, "k": key, "v": key + later, **more} for key in keys]
-
-
-class Counting(DictStore):
-    """A store that counts the entries read and written, over all shards and stages."""
-
-    entries = 0
-
-    def get(self, name: str, default: Any = None) -> Any:
-        Counting.entries += 1
-        return super().get(name, default)
-
-    def put(self, name: str, value: bytes) -> None:
-        Counting.entries += 1
-        super().put(name, value)
-
-    def remove(self, name: str) -> None:
-        Counting.entries += 1
-        super().remove(name)
 
 
 def cost(pipeline: bm.Pipeline, stored: int, touched: int, width: int = 0) -> tuple[int, int]:
@@ -99,25 +81,7 @@ def cost(pipeline: bm.Pipeline, stored: int, touched: int, width: int = 0) -> tu
         script = script.add(rows(range(stored), 0, width), input=name)
     for later in (1, 2, 3):  # the first ones lay out again what the many rows stored
         script = script.add(rows(range(0, 4 * touched, 4), later, width), input=inputs[0])
-    calls = 0
-
-    def count(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    with mock.patch.object(local, "DictStore", Counting):
-        given = local._rows_of(pipeline.flow, script.events, None)
-        bound = pipeline.flow.bind(given.schemas, shards=1)
-        outputs = local._run(local._Node(bound, local.Variation(round_trip=True)), script.events, given)
-        for _ in range(len(inputs) + 2):
-            next(outputs)
-        Counting.entries = 0
-        sys.setprofile(count)
-        try:
-            next(outputs)
-        finally:
-            sys.setprofile(None)
-    return Counting.entries, calls
+    return work_of_last_step(pipeline, script.events[: len(inputs) + 3])
 
 
 @pytest.mark.parametrize("name", PIPELINES)

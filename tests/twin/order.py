@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -33,7 +34,9 @@ def same(a: Any, b: Any) -> bool:
 
 
 def normal(value: Any) -> Any:
-    """The grouping value of a key (rules/output.md#keys): all NaN are one, and -0.0 is 0.0; null is a key."""
+    """The grouping value of a key (rules/output.md#keys): all NaN are one, and -0.0 is 0.0; null is a key; instants in UTC."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value

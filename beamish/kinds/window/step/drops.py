@@ -61,7 +61,7 @@ def _drop_from_windows(
     if reason not in (UNMATCHED_REMOVAL, DUPLICATE, ERROR) and step.plan.progress.by_watermark:
         _note_latest(step, bundle.first_us[entries.row])
     if step.drops.lists and len(entries.row):
-        rows = _as_listed(step.plan, bundle.table.take(pa.array(entries.row)))
+        rows = as_listed(step.plan, bundle.table.take(pa.array(entries.row)))
         late_by_us = late_by(step.progress_of_rows(bundle, entries.row), bundle.place[entries.row])
         step.output.add(
             len(entries.row),
@@ -113,11 +113,11 @@ def _drop_from_no_window(
 ) -> None:
     step.drops.count(reason, count)
     if step.drops.lists and rows.num_rows:
-        at = step.drops.list_rows(_as_listed(step.plan, rows), reason, messages=messages)
+        at = step.drops.list_rows(as_listed(step.plan, rows), reason, messages=messages)
         step.output.add(rows.num_rows, kind=DROPPED_KIND, key_at=key_at, windowless=True, dropped_at=at)
 
 
-def _as_listed(plan: WindowPlan, rows: pa.Table) -> pa.Array:
+def as_listed(plan: WindowPlan, rows: pa.Table) -> pa.Array:
     """Rows in the plan's ``row_type``: in a merge one struct per input, of which only the row's own is not null."""
     fields = list(plan.row_type)
     if not plan.has_several_inputs:

@@ -1,0 +1,1 @@
+"""Rolling spans per key (docs/rules/rolling.md). See ``contract/stage.py``."""

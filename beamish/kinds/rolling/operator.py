@@ -1,0 +1,80 @@
+"""A stage of rolling spans bound to its data (see ``contract/operator.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.operator import Finish, Operator, Shard
+from beamish.contract.relation import Relation
+from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.updates import Updates
+from beamish.kinds.refine import Refinement
+from beamish.kinds.rolling.plan import RollingPlan
+from beamish.kinds.rolling.shard import BY, RollingShard
+from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table
+from beamish.kinds.window.operator import WindowOperator
+from beamish.tables.timed_records import SpanPolicy
+
+
+@attrs.define(slots=False, eq=False)
+class RollingOperator(Operator):
+    """The operator of a stage of rolling spans.
+
+    Attributes:
+        plan: the stage's plan.
+        policy: how slices are partitioned into segments.
+        refines: whether ``with_columns`` and ``having`` apply to its rows.
+    """
+
+    plan: RollingPlan
+    policy: SpanPolicy = DEFAULT_POLICY
+    refines: bool = attrs.field(default=True, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        plan, options = self.plan, self.plan.of.options
+        self._rows = WindowOperator(plan.of, refines=False)
+        self.takes, self.shards, self.identity = plan.of.takes, plan.of.shards, plan.identity
+        self.of: Relation = attrs.evolve(plan.gives, schema=plan.schema)
+        refines = self.refines and (options.derived or options.having is not None)
+        self._refinement = Refinement(self.of, options.derived, options.having) if refines else None
+        self.gives = self.of if self._refinement is None else self._refinement.gives
+        self.moves_by([relation.policy for relation in self.takes])
+
+    def reads(self, number: int) -> Sequence[str]:
+        return self._rows.reads(number)
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        return self._rows.pack(number, rows)
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        return self._rows.pack_pieces(number, pieces)
+
+    def observe(self) -> None:
+        self._rows.observe()
+
+    def open(self, store: Store) -> Shard:
+        return RollingShard(self, self.plan, store, self.policy)
+
+    def tables(self) -> Sequence[KeyedTable]:
+        return [slices_table(self.plan, self.policy), rows_table(self.plan)]
+
+    def notes(self) -> Sequence[Note]:
+        return [RollingShard.note(self.identity, BY)]
+
+    @property
+    def unfinished(self) -> tuple[Operator, Finish | None]:
+        if self._refinement is None:
+            return self, None
+        return attrs.evolve(self, refines=False), self._refinement.refined_batches
+
+    def rows(self, updates: Sequence[Updates]) -> pa.Table:
+        rows = self.panes(updates)
+        return rows if self._refinement is None else self._refinement.refine(rows)
+
+    def panes(self, updates: Sequence[Updates]) -> pa.Table:
+        schema = self.of.schema
+        assert schema is not None  # noqa: S101 - it is bound
+        return pa.concat_tables([part.rows(schema) for part in updates] or [schema.empty_table()])

@@ -1,0 +1,279 @@
+"""A shard of rolling spans: rows into slices, and the keys whose values may change at a boundary (docs/rules/rolling.md).
+
+A slice enters a span at one boundary and leaves it at another, so its key is looked at there, and nowhere else. A late row changes
+boundaries that have passed; they are looked at as it arrives, or, if none of them is open, at the first one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.clocks import in_range
+from beamish.contract.drops import EVENT_TIME_OUT_OF_RANGE, EXPIRED, NULL_EVENT_TIME, TAKEN, Counts, Drops
+from beamish.contract.operator import Operator
+from beamish.contract.stored import Store
+from beamish.contract.updates import EARLY, LATE, ON_TIME, Updates
+from beamish.instants import END_OF_TIME_US, LATEST_US
+from beamish.kernels.buffers import Flags, Ints
+from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
+from beamish.kinds.rolling.changes import changed_rows
+from beamish.kinds.rolling.looking import Asked, keys_of, look_up
+from beamish.kinds.rolling.plan import RollingPlan
+from beamish.kinds.rolling.tables import Rows, Slices, rows_table, slices_table
+from beamish.kinds.rolling.values import values_at
+from beamish.kinds.window.step.bundle import Bundle
+from beamish.kinds.window.step.drops import as_listed
+from beamish.kinds.window.step.packing import about
+from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.timed_records import SpanPolicy
+from beamish.watermarks import NO_WATERMARK_US
+
+BY = "window(bm.Rolling(...))"
+
+
+class RollingShard(NotedShard):
+    """A shard (see ``contract/operator.py``)."""
+
+    ENTRY, HOLDS = kind_entry("rolling", "a stage with rolling spans"), "slices of rows"
+
+    def __init__(self, operator: Operator, plan: RollingPlan, store: Store, policy: SpanPolicy) -> None:
+        super().__init__(operator, store, BY)
+        self._plan = plan
+        self._slices, self._rows = slices_table(plan, policy).open(store), rows_table(plan).open(store)
+        self._counts = Counts(0)
+
+    @property
+    def counts(self) -> Counts:
+        return attrs.evolve(self._counts, windows=self._slices.segments.rows)
+
+    # A step
+
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        takes = self._plan.of.takes
+        before_us, _ = self.clocks.step([relation.policy for relation in takes], sources_us, clock_us)
+        now_us = self.clocks.watermark_us
+        self._counts = Counts(0)
+        if self._plan.of.has_several_inputs:
+            self._note_latest(payloads)
+        panes = [payload for payload in payloads if takes[about(payload)["input"]].is_panes]
+        rows = [payload for payload in payloads if not takes[about(payload)["input"]].is_panes]
+        return [
+            *(self._arrive(panes, before_us) if panes else ()),
+            *(self._pass(before_us, now_us) if now_us > before_us else ()),
+            *(self._arrive(rows, now_us) if rows else ()),
+        ]
+
+    def _note_latest(self, payloads: Sequence[bytes]) -> None:
+        """Store the latest event time of each input."""
+        for of_payload in map(about, payloads):
+            progress = self.clocks.inputs[of_payload["input"]]
+            progress.latest_us = max(progress.latest_us, of_payload.get("latest_us", NO_WATERMARK_US))
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        plan, watermark_us = self._plan, self.clocks.watermark_us
+        least_us = (
+            NO_WATERMARK_US if watermark_us == NO_WATERMARK_US else watermark_us - plan.lateness_us - plan.kept_us + 1
+        )
+        self._slices.forget(max(least_us, NO_WATERMARK_US))
+        self._slices.save(max(least_us, NO_WATERMARK_US))
+        self._rows.save(watermark_us)
+        super().save(held)
+
+    @property
+    def next_due_us(self) -> int | None:
+        plan, index = self._plan, self._slices.segments.index
+        watermark_us = self.clocks.watermark_us
+        after_us = plan.next_boundary(watermark_us)
+        found = [] if self._rows.next_due_us is None else [self._rows.next_due_us]
+        for change_us in plan.changes_us:
+            first, last = index["start_us"] + change_us, index["end_us"] + change_us
+            found += first[first > watermark_us].tolist()
+            if after_us is not None and bool(((first <= watermark_us) & (last > watermark_us)).any()):
+                found.append(after_us)
+        found += (index["end_us"] + (plan.kept_us + plan.lateness_us)).tolist()
+        return min(found, default=None)
+
+    # The watermark passes boundaries
+
+    def _pass(self, before_us: int, now_us: int) -> list[Updates]:
+        plan = self._plan
+        since_us, until_us = max(before_us, -LATEST_US * 4), min(now_us, LATEST_US)
+        asked = [
+            self._of_slices(since_us + 1 - change_us, until_us - change_us, change_us, ON_TIME)
+            for change_us in plan.changes_us
+        ]
+        self._rows.load_due(now_us)
+        rows = self._rows.records
+        asks = np.flatnonzero(self._rows.alive & (rows["ask_us"] <= until_us))
+        if len(asks):
+            asked.append(Asked.at(keys_of(self._plan, rows, asks), rows["ask_us"][asks], ON_TIME))
+            self._rows.remove(asks)
+        next_us = plan.next_boundary(now_us)
+        if plan.early and next_us is not None and next_us != plan.next_boundary(before_us):
+            each = sorted({plan.step_us, *plan.enters_us})
+            asked += [self._of_slices(next_us - enters, next_us - enters, enters, EARLY) for enters in each]
+        out = self._look(Asked.concat(asked), now_us)
+        self._forget(now_us)
+        return out
+
+    def _of_slices(self, least_us: int, most_us: int, change_us: int, timing: int) -> Asked:
+        """The keys of slices that start in a range of times, at the boundary where they change."""
+        at = self._slices.between(least_us, most_us) if least_us <= most_us else np.empty(0, np.int64)
+        slices = self._slices.records
+        return Asked.at(keys_of(self._plan, slices, at), slices["start_us"][at] + change_us, timing)
+
+    def _forget(self, watermark_us: int) -> None:
+        """Have the rows of keys that are over written without them."""
+        rows = self._rows.records
+        over = (
+            self._rows.alive & (rows["is_last"] | ~rows["live"]) & self._plan.is_frozen(rows["time_us"], watermark_us)
+        )
+        self._rows.touch(np.flatnonzero(over))
+
+    # Rows arrive
+
+    def _arrive(self, payloads: Sequence[bytes], watermark_us: int) -> list[Updates]:
+        plan = self._plan
+        bundle = Bundle.read(plan.of, payloads)
+        drops = Drops(plan.schema, self.dropped)
+        start_us = self._taken(bundle, drops, watermark_us)
+        at = np.flatnonzero(start_us != NO_WATERMARK_US)
+        if not len(at):
+            return drops.updates
+        self._counts = attrs.evolve(self._counts, taken=(self._counts.taken or 0) + int(bundle.rows[at].sum()))
+        keys, start_us = self._add(bundle, at, start_us[at])
+        asked = self._asked(keys, start_us, watermark_us)
+        return [*drops.updates, *self._look(asked, watermark_us)]
+
+    def _taken(self, bundle: Bundle, drops: Drops, watermark_us: int) -> Ints:
+        """The start of the slice of each row or slice of a bundle; NO_WATERMARK_US: it is dropped."""
+        plan = self._plan
+        listed = {name: bundle.untimed[name].combine_chunks() for name in plan.of.key_schema.names}
+        if bundle.untimed_rows and drops.lists:
+            why = np.full(bundle.untimed_rows, NULL_EVENT_TIME)
+            drops.add(why, np.zeros(len(why), np.int64), watermark_us, listed, as_listed(plan.of, bundle.untimed))
+        else:
+            drops.count(NULL_EVENT_TIME, bundle.untimed_rows)
+        drops.count(EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
+        timed = in_range(bundle.time_us) | plan.of.preaggregates
+        start_us = plan.rolling.slices(np.where(timed, bundle.time_us, 0))
+        why = np.where(timed, TAKEN, EVENT_TIME_OUT_OF_RANGE)
+        if watermark_us != NO_WATERMARK_US:
+            why[timed & plan.is_frozen(start_us + plan.rolling.reach_us, watermark_us)] = EXPIRED
+            self._note_late(bundle.first_us[why == EXPIRED], watermark_us)
+        if (why != TAKEN).any():
+            rows = as_listed(plan.of, bundle.table) if drops.lists else None
+            own = {
+                name: column.combine_chunks()
+                for name, column in zip(bundle.keys.schema.names, bundle.keys.columns, strict=True)
+            }
+            drops.add(why, bundle.time_us, watermark_us, own, rows, bundle.rows)
+        return np.where(why == TAKEN, start_us, NO_WATERMARK_US)
+
+    def _note_late(self, first_us: Ints, watermark_us: int) -> None:
+        if len(first_us) and watermark_us != END_OF_TIME_US:
+            late_us = max(self._counts.late_by_us or 0, watermark_us - int(first_us.min()))
+            self._counts = attrs.evolve(self._counts, late_by_us=late_us)
+
+    def _add(self, bundle: Bundle, at: Ints, start_us: Ints) -> tuple[pa.Table, Ints]:
+        """Add rows of a bundle to slices; returns the key and the start of each slice."""
+        plan, cells = self._plan, self._plan.key_cells
+        keys = bundle.keys.take(pa.array(at)) if bundle.keys.num_columns else None
+        columns = [pa.array(np.zeros(len(at), np.int8))] if keys is None else keys.columns
+        keys = pa.table(columns, schema=cells).combine_chunks()
+        groups = factorize_tuples([factorize_rows(keys.columns, len(at)), factorize_values(start_us)], len(at))
+        first = groups.first()
+        own, own_us = keys.take(pa.array(first)), start_us[first]
+        there = self._find(own, own_us)
+        known = there >= 0
+        before = None
+        if known.any():
+            state = self._slices.records.take(there[known]).state
+            place = np.where(known, np.cumsum(known), 0)
+            before = pa.concat_tables([plan.of.new_state, state]).take(pa.array(place)).combine_chunks()
+        state = bundle.accumulate(at, groups, before)
+        rows = groups.sum(bundle.rows[at])
+        rows[known] += self._slices.records["rows"][there[known]]
+        self._slices.remove(there[known])
+        cells_of = pa.table([*own.columns, *state.columns], schema=plan.slice_cells)
+        self._slices.add(Slices.new(cells_of.combine_chunks(), start_us=own_us, rows=rows))
+        return own, own_us
+
+    def _find(self, keys: pa.Table, start_us: Ints) -> Ints:
+        """The slice of each key that starts at a time: its index, or -1."""
+        index, times = self._slices.segments.index, np.unique(start_us)
+        inside = np.searchsorted(times, index["end_us"], side="right") > np.searchsorted(times, index["start_us"])
+        self._slices.load_where(inside)
+        records = self._slices.records
+        known = np.flatnonzero(self._slices.alive & np.isin(records["start_us"], times))
+        both = pa.concat_tables([keys_of(self._plan, records, known), keys])
+        codes = factorize_rows(both.columns, both.num_rows)
+        times_of = factorize_values(np.concatenate([records["start_us"][known], start_us]))
+        code = factorize_tuples([codes, times_of], both.num_rows).of
+        place = np.full(int(code.max(initial=-1)) + 1, -1)
+        place[code[: len(known)]] = known
+        return place[code[len(known) :]]
+
+    def _asked(self, keys: pa.Table, start_us: Ints, watermark_us: int) -> Asked:
+        """The boundaries at which the keys of slices with new rows are looked at now; or that they are later."""
+        plan = self._plan
+        asked = [Asked.at(keys.slice(0, 0), 0, LATE)]
+        if watermark_us == NO_WATERMARK_US:
+            return asked[0]
+        first, last = start_us + plan.step_us, start_us + plan.rolling.reach_us
+        open_us, reached_us = plan.first_open(watermark_us), plan.boundary(min(watermark_us, LATEST_US))
+        behind = first <= reached_us
+        if plan.history:
+            late = np.maximum(first, open_us) <= reached_us
+            asked.append(self._where(keys, late, open_us, LATE))
+        else:
+            late = behind & (open_us <= reached_us) & (reached_us <= last)
+            asked.append(self._where(keys, late, reached_us, LATE))
+        next_us = plan.next_boundary(watermark_us)
+        if next_us is None:
+            return Asked.concat(asked)
+        if open_us > reached_us:
+            self._ask_later(self._where(keys, behind & (last >= open_us), open_us, ON_TIME))
+        if plan.early:
+            asked.append(self._where(keys, (first <= next_us) & (next_us <= last), next_us, EARLY))
+        return Asked.concat(asked)
+
+    def _where(self, keys: pa.Table, wanted: Flags, boundary_us: int, timing: int) -> Asked:
+        return Asked.at(keys.filter(pa.array(wanted)), boundary_us, timing)
+
+    def _ask_later(self, asked: Asked) -> None:
+        """Note that keys are looked at when the watermark reaches a boundary."""
+        if not len(asked):
+            return
+        codes = factorize_rows(asked.keys.columns, len(asked))
+        one = asked.keys.take(pa.array(codes.first())).combine_chunks()
+        self._rows.load_keys(one)
+        boundary_us, plan = int(asked.boundary_us[0]), self._plan
+        rows = self._rows.records
+        known = np.flatnonzero(self._rows.alive & (rows["ask_us"] == boundary_us))
+        both = pa.concat_tables([keys_of(self._plan, rows, known), one])
+        code = factorize_rows(both.columns, both.num_rows).of
+        new = one.filter(pa.array(~np.isin(code[len(known) :], code[: len(known)]))).combine_chunks()
+        values = [pa.nulls(new.num_rows, field.type) for field in plan.row_cells][len(plan.key_cells) :]
+        cells = pa.table([*new.columns, *values], schema=plan.row_cells)
+        self._rows.add(Rows.new(cells, ask_us=np.full(new.num_rows, boundary_us)))
+
+    # Looking at keys
+
+    def _look(self, asked: Asked, watermark_us: int) -> list[Updates]:
+        """The rows that keys emit at boundaries where they are looked at."""
+        if not len(asked):
+            return []
+        looked = look_up(self._plan, self._slices, self._rows, asked, watermark_us)
+        values = values_at(self._plan, looked.slices, looked.keys, looked.code, looked.boundary_us)
+        gone, rows, updates = changed_rows(self._plan, looked, values, self._rows.records, watermark_us)
+        self._rows.remove(gone)
+        self._rows.add(rows)
+        return [updates] if len(updates) else []

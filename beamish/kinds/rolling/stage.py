@@ -1,0 +1,303 @@
+"""The stage of rolling spans: values over the last spans of each key (docs/rules/rolling.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import attrs
+
+from beamish.contract.at_rest import Keeps
+from beamish.contract.operator import Operator
+from beamish.contract.relation import PANE_COLUMNS, Relation, SlotSemantics
+from beamish.contract.stage import Stage
+from beamish.contract.stored import Store, noted_takes
+from beamish.errors import PipelineError
+from beamish.kernels.column_names import PREFIX, is_reserved
+from beamish.kinds.rolling.operator import RollingOperator
+from beamish.kinds.rolling.plan import TIME, RollingPlan, value_name
+from beamish.kinds.window.parts.planning import make_plan
+from beamish.kinds.window.plan.options import WindowOptions
+from beamish.kinds.window.stage import WindowStage, stage_of
+from beamish.kinds.window.words import describe, describe_shuffled
+from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, TimestampCombiner
+from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Repeatedly
+from beamish.triggers.trigger import Trigger
+from beamish.windows.rolling import Rolling
+
+_EVERY = (AfterCount(1), Always())
+"""Triggers that fire with every bundle that has rows."""
+
+
+@attrs.frozen
+class RollingStage(WindowStage):
+    """Values over rolling spans; another window option turns it into a window stage (see ``contract/stage.py``).
+
+    Attributes:
+        is_final: whether the input is complete, as in a batch: final rows are emitted.
+    """
+
+    is_final: bool = False
+
+    def declaring(self, call: str, **changes: Any) -> WindowStage:
+        return rolling_or(super().declaring(call, **changes))
+
+    @property
+    def as_input(self) -> WindowStage:
+        return self
+
+    @property
+    def final(self) -> RollingStage:
+        return RollingStage(self.options.final, is_final=True)
+
+    @property
+    def rolling(self) -> Rolling:
+        """Its window option."""
+        window = self.options.window
+        assert isinstance(window, Rolling)  # noqa: S101 - it is one of these
+        return window
+
+    @property
+    def effective(self) -> WindowOptions:
+        """The options, with the default mode."""
+        return attrs.evolve(self.options, mode=self.options.mode or AccumulationMode.ACCUMULATING)
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        _check_options(self.options)
+        _check_inputs(self.options, takes)
+        WindowStage(self.effective).check(takes)
+        _check_names(self.options, takes)
+
+    def check_stream(self, takes: Sequence[Relation]) -> None:
+        return
+
+    def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
+        return self.effective
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        options, keys = self.effective, takes[0].keys
+        keys = (*keys, TIME) if self.rolling.keep == "history" else keys
+        follows = SlotSemantics.RETRACTING if options.retracts else SlotSemantics.REPLACING
+        return Relation(
+            keys=keys,
+            retracts=options.retracts,
+            watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
+            slot=keys,
+            follows=SlotSemantics.ONCE if self.is_final else follows,
+        )
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        options = self.effective
+        of = make_plan(options, takes, self.shards_of(takes, shards))
+        return RollingOperator(RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final))
+
+    def suppressed_by(self, suppress: Any) -> WindowStage:
+        raise PipelineError(
+            f"suppress({suppress.until!r}) of window({self.rolling!r}): a row of rolling spans replaces the one before at every "
+            "step, so its step is the rate limit; use a longer step, or suppress a stage after it"
+        )
+
+    # Stored state
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {}
+
+    def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
+        return noted_takes(notes, takes)
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        options = self.effective
+        for subject, words in describe(options, takes):
+            said = _words(options, subject, words)
+            if said:
+                yield subject, said
+        if isinstance(operator, RollingOperator):
+            yield "carried", describe_shuffled(operator.plan.of)
+            columns = ", ".join(f"{field.name} {field.type}" for field in operator.plan.of.state_schema)
+            yield (
+                "state",
+                f"{operator.shards} shards; one row per key and slice of {self.rolling.step} with {columns}, and the last emitted row of each key",
+            )
+
+
+def rolling_or(stage: Stage) -> WindowStage:
+    """The stage of a window option that was declared: of rolling spans, or of windows."""
+    options = cast("WindowStage", stage).options
+    return RollingStage(options) if isinstance(options.window, Rolling) else stage_of(options)
+
+
+def emits_early(trigger: Trigger) -> bool:
+    """Whether a trigger has an early part."""
+    return isinstance(trigger, AfterWatermark) and trigger.early is not None
+
+
+def _check_options(options: WindowOptions) -> None:
+    """Check that each option means something for rolling spans."""
+    rolling = options.window
+    assert isinstance(rolling, Rolling)  # noqa: S101 - it is one of these
+    where = f"window({rolling!r})"
+    _check_trigger(options, where)
+    if options.mode is AccumulationMode.DISCARDING:
+        raise PipelineError(
+            f"{where} with discarding(): values over a span are not increments that add up; use accumulating(), the default, or "
+            "accumulating_and_retracting()"
+        )
+    if rolling.empty == "remove" and options.mode is not AccumulationMode.ACCUMULATING_AND_RETRACTING:
+        raise PipelineError(
+            f"{where}: empty='remove' retracts a key's row, and only accumulating_and_retracting() emits retractions; add it, or "
+            "use empty='emit'"
+        )
+    for is_set, call, fix in (
+        (
+            options.deduplication is not None,
+            "deduplicate(...)",
+            "deduplicate in the stage before: .deduplicate('id', within='1 hour').then(...)",
+        ),
+        (options.retention is not None, "retain(...)", "leave it out: a span bounds what is stored"),
+        (
+            options.forget_after is not None,
+            "forget_after(...)",
+            "leave it out: a key expires when its rows have left the longest span",
+        ),
+        (
+            options.on_time is not OnTimeBehavior.FIRE_ALWAYS,
+            "on_time_behavior(...)",
+            "leave it out: a row is emitted where values change",
+        ),
+        (
+            options.closing is not ClosingBehavior.FIRE_IF_NON_EMPTY,
+            "closing_behavior(...)",
+            "leave it out: see empty='emit'",
+        ),
+        (
+            options.combiner is not TimestampCombiner.END_OF_WINDOW,
+            "timestamp_combiner(...)",
+            "leave it out: the timestamp of a row is its boundary",
+        ),
+        (options.retract_merged is not None, "retract_merged(...)", "leave it out: nothing merges"),
+        (options.only_updated, "only_updated_panes()", "leave it out: a row is emitted only where values change"),
+        (options.drops_errors, "on_error('drop')", "leave it out, and remove such rows by .where(...)"),
+        (
+            bool(options.late_rows),
+            f"allowed_lateness(rows={options.late_rows})",
+            "give a duration: .allowed_lateness('1 hour')",
+        ),
+    ):
+        if is_set:
+            raise PipelineError(f"{where} with {call}: it does not apply to rolling spans; {fix}")
+
+
+def _check_trigger(options: WindowOptions, where: str) -> None:
+    trigger = options.trigger
+    if trigger == Default():
+        return
+    fix = "use AfterWatermark(early=AfterCount(1), late=AfterCount(1)), or leave the trigger out"
+    if not isinstance(trigger, AfterWatermark):
+        raise PipelineError(
+            f"{where} with trigger {trigger!r}: a row is emitted as the watermark reaches a boundary; {fix}"
+        )
+    for name, part in (("early", trigger.early), ("late", trigger.late)):
+        one = part.trigger if isinstance(part, Repeatedly) else part
+        if one is not None and one not in _EVERY:
+            raise PipelineError(
+                f"{where} with trigger {trigger!r}: its {name} part must be AfterCount(1), which emits what each bundle changes; {fix}"
+            )
+    if trigger.late is None and options.allowed_lateness:
+        raise PipelineError(
+            f"{where} with trigger {trigger!r} and allowed lateness {options.lateness_in_words!r}: late rows correct what was "
+            "emitted, but the trigger has only an on-time part; add late=AfterCount(1)"
+        )
+
+
+def _check_inputs(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    where = f"window({options.window!r})"
+    for relation in takes:
+        if relation.retracts:
+            of, fix = (
+                "a stage that retracts",
+                "make that stage accumulating(), or suppress it: .suppress(bm.UntilWindowCloses())",
+            )
+            if relation.is_signed:
+                of, fix = (
+                    "a changelog",
+                    "read its rows as they are, without from_changelog(), if they are only inserted",
+                )
+            raise PipelineError(f"{where} over {of}: removing rows from spans is not supported; {fix}")
+        if not relation.has_timestamps:
+            raise PipelineError(
+                f"{where} over panes without timestamp: when do they leave a span? Give the stage before a timestamp_combiner, "
+                "such as .timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+            )
+    for name, accumulation in options.accumulations.items():
+        if accumulation.explodes:
+            raise PipelineError(
+                f"accumulate({name}={accumulation!r}) in {where}: a join emits a row per pair, not a value; use another accumulation"
+            )
+        if not accumulation.preaggregates:
+            raise PipelineError(
+                f"accumulate({name}={accumulation!r}) in {where}: values over spans are merged from slices, and it has no merge "
+                "function; give merge=, a function of two accumulators"
+            )
+        accumulation.check(name, merging=True)
+
+
+def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that the names of output columns differ, ignoring case as Spark does."""
+    rolling = options.window
+    assert isinstance(rolling, Rolling)  # noqa: S101 - it is one of these
+    taken = dict.fromkeys((*PANE_COLUMNS, TIME), "the output has a column of this name")
+    own = [(str(name), "key column") for name in takes[0].keys]
+    own += [
+        (value_name(name, span), f"accumulate({name}=...) over span {span!r}: column")
+        for name in options.accumulations
+        for span in rolling.spans
+    ]
+    own += [(name, f"with_columns({name}=...): column") for name in options.derived]
+    for name, what in own:
+        if name.lower() in taken:
+            raise PipelineError(f"{what} {name!r}: {taken[name.lower()]}, and Spark ignores case; choose another name")
+        if is_reserved(name):
+            raise PipelineError(f"{what} {name!r}: names that begin with {PREFIX!r} are reserved; choose another")
+        taken[name.lower()] = f"{what} {name!r} has it too"
+
+
+def _words(options: WindowOptions, subject: str, words: str) -> str | None:
+    """A line of explain; None: it does not apply."""
+    rolling, lateness = options.window, options.lateness_in_words
+    assert isinstance(rolling, Rolling)  # noqa: S101 - it is one of these
+    match subject:
+        case "panes":
+            early = (
+                ", and with every bundle of rows for the first boundary past it" if emits_early(options.trigger) else ""
+            )
+            return f"a key has a row at a boundary where its values differ from those before, when the watermark reaches it{early}"
+        case "late":
+            which = (
+                "every emitted boundary that they count at"
+                if rolling.keep == "history"
+                else "the current row, while they are in a span"
+            )
+            then = (
+                f"they correct {which}, until the watermark is {lateness} past a boundary"
+                if lateness
+                else "they count at later boundaries only"
+            )
+            return f"rows behind the watermark are late; {then}"
+        case "expiry":
+            emits = "it emits a last row, with counts of 0" if rolling.empty == "emit" else "its row is retracted"
+            return f"when a key's last row has left the longest span, {emits}"
+        case "bounded":
+            at = f" and the watermark is {lateness} past that" if lateness else ""
+            return f"the state of a key is deleted when its rows have left the longest span{at}"
+        case "a pane holds":
+            held = "the values of each span at its boundary"
+            return held + (
+                "; before it a RETRACTION repeats the row it replaces"
+                if options.retracts
+                else "; it replaces the row before"
+            )
+        case "timestamp":
+            return "the boundary, which the column time has too"
+        case "dropped":
+            return words.replace("rows of expired windows", "rows that count at no boundary that may still change")
+    return words

@@ -1,0 +1,170 @@
+"""The state of a shard: slices of rows by time, and the emitted rows of each key.
+
+columns of slices (one entry per key and slice; ``_us``: int64, microseconds since the epoch):
+    start_us            where it starts
+    rows                int64: number of its rows
+cells: the key columns as ``key.<name>``, accumulators as ``state.<name>.<number>``.
+
+columns of rows (one entry per key, with ``keep="history"`` per key and boundary):
+    time_us             its boundary
+    panes               int64: how many panes were emitted; 0: none, it only asks
+    later_panes         int64: how many of them were not EARLY
+    timing              int8: of the last pane
+    live                bool: whether the last pane is neither retracted nor removed
+    is_last             bool: whether the key had no rows there
+    ask_us              the boundary at which the key must be looked at; NEVER_US: none
+cells: the key columns, the values of the last pane as ``value.<name>``.
+
+Rows of a key are together in a segment, by a hash of the key. Slices are in segments by time, so that a step writes only those of new rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.stored import Store
+from beamish.contract.updates import EARLY
+from beamish.kernels.buffers import Flags, Ints
+from beamish.kernels.codes import factorize_rows
+from beamish.kernels.groups import Groups
+from beamish.kinds.rolling.plan import RollingPlan
+from beamish.tables.records import (
+    DUE,
+    Records,
+    RecordTable,
+    SegmentedRecords,
+    keyed_layout,
+    parts_of_keys,
+    record_table,
+)
+from beamish.tables.segments import SegmentStore
+from beamish.tables.timed_records import SpanPolicy, Timed, TimedRecords, timed_table
+from beamish.triggers.trigger import NEVER_US
+from beamish.watermarks import NO_WATERMARK_US
+
+DEFAULT_POLICY = SpanPolicy()
+SLICES, ROWS = "slices", "rows"
+"""The names of the tables."""
+
+
+@attrs.frozen(eq=False)
+class Slices(Timed):
+    """Slices."""
+
+    TIME = "start_us"
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start_us": ("int64", 0), "rows": ("int64", 0)}
+
+    @property
+    def keys(self) -> list[pa.Array]:
+        """The key columns; without any a constant one."""
+        return key_columns(self.cells)
+
+    @property
+    def state(self) -> pa.Table:
+        """The accumulators."""
+        names = [name for name in self.cells.schema.names if name.startswith("state.")]
+        return self.cells.select(names).rename_columns([name.removeprefix("state.") for name in names])
+
+
+@attrs.frozen(eq=False)
+class Rows(Records):
+    """Emitted rows."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {
+        "time_us": ("int64", NO_WATERMARK_US),
+        "panes": ("int64", 0),
+        "later_panes": ("int64", 0),
+        "timing": ("int8", EARLY),
+        "live": ("bool", False),
+        "is_last": ("bool", True),
+        "ask_us": ("int64", NEVER_US),
+    }
+
+    @property
+    def keys(self) -> list[pa.Array]:
+        return key_columns(self.cells)
+
+    @property
+    def values(self) -> pa.Table:
+        """The values of the last pane."""
+        names = [name for name in self.cells.schema.names if name.startswith("value.")]
+        return self.cells.select(names).rename_columns([name.removeprefix("value.") for name in names])
+
+
+def key_columns(cells: pa.Table) -> list[pa.Array]:
+    """The key columns among cells; without any a constant one."""
+    names = [name for name in cells.schema.names if name == "key" or name.startswith("key.")]
+    return [cells[name].combine_chunks() for name in names]
+
+
+class EmittedRows(SegmentedRecords[Rows]):
+    """The emitted rows of a shard.
+
+    Args:
+        plan: of the stage.
+        store: the shard's.
+    """
+
+    def __init__(self, plan: RollingPlan, store: Store) -> None:
+        super().__init__(SegmentStore(store, keyed_layout(ROWS)), Rows.none(plan.row_cells))
+        self._plan = plan
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which a row asks, or its key expires."""
+        due = min(self.segments.index[DUE].tolist(), default=NEVER_US)
+        return None if due == NEVER_US else due
+
+    def load_due(self, watermark_us: int) -> None:
+        """Load the segments in which something is due."""
+        self.load_where(self.segments.index[DUE] <= watermark_us)
+
+    def load_keys(self, keys: pa.Table) -> None:
+        """Load the segments of keys."""
+        self.load(np.unique(parts_of_keys(keys)).tolist())
+
+    def save(self, watermark_us: int) -> None:
+        """Write the changes of the step, without the rows that nothing can change or follow."""
+        self.write_back(
+            lambda of: parts_of_keys(pa.table(of.keys, names=[str(i) for i in range(len(of.keys))])),
+            lambda rows: needed_rows(self._plan, rows, self.alive, watermark_us),
+            lambda columns, runs: {DUE: runs.least(due_us(self._plan, columns))},
+        )
+
+
+def needed_rows(plan: RollingPlan, rows: Rows, alive: Flags, watermark_us: int) -> Flags:
+    """Which rows may still be corrected, retracted or compared with: bool, one each."""
+    frozen = plan.is_frozen(rows["time_us"], watermark_us)
+    asks = rows["ask_us"] != NEVER_US
+    needed: Flags = alive & (~frozen | asks | (rows["live"] & ~rows["is_last"]))
+    if plan.history and len(rows):
+        # The latest final row of each key is what its next one is compared with.
+        code = factorize_rows(rows.keys, len(rows))
+        at = np.flatnonzero(alive & frozen & rows["live"])
+        latest = Groups(code.of[at], code.count).greatest(rows["time_us"][at])
+        needed &= ~frozen | asks | (rows["time_us"] == latest[code.of])
+    return needed
+
+
+def due_us(plan: RollingPlan, columns: Any) -> Ints:
+    """The watermark at which each row must be looked at again: int64, one each; NEVER_US: none."""
+    ends = columns["is_last"] | ~columns["live"]
+    ends &= columns["panes"] > 0
+    forgets = np.where(ends, np.minimum(columns["time_us"], NEVER_US - plan.lateness_us) + plan.lateness_us, NEVER_US)
+    due: Ints = np.minimum(forgets, columns["ask_us"])
+    return due
+
+
+def slices_table(plan: RollingPlan, policy: SpanPolicy) -> RecordTable[TimedRecords[Slices]]:
+    """Declare the table of slices."""
+    return timed_table(SLICES, Slices.none(plan.slice_cells), plan.key_cells.names, policy)
+
+
+def rows_table(plan: RollingPlan) -> RecordTable[EmittedRows]:
+    """Declare the table of emitted rows."""
+    names = plan.key_cells.names
+    return record_table(keyed_layout(ROWS), Rows.none(plan.row_cells), names, lambda store: EmittedRows(plan, store))

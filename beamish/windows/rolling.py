@@ -1,0 +1,166 @@
+"""Rolling spans: values over the last hour, or the last day, per key, at boundaries a step apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import attrs
+
+from beamish.durations import Duration, read_duration, read_not_negative, read_positive
+from beamish.errors import OptionError
+from beamish.kernels.identity import InOrder
+from beamish.windows.option import Bounds, Times, WindowOption
+
+_LONGEST_US = 10_000 * 366 * 86_400_000_000
+"""Past all event times."""
+
+
+@attrs.frozen
+class Span:
+    """A span of time before a boundary: at ``T`` it holds the rows with ``T - offset - length <= ts < T - offset``.
+
+    Args:
+        length: how long it is, above 0.
+        offset: how far before the boundary it ends, at least 0; ``"7 days"``: the same hour of last week.
+
+    Raises:
+        OptionError: not a duration, or not in range.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.Span("1 hour", offset="7 days").describe()
+        'the 1 hour that ended 7 days before'
+    """
+
+    length: Duration = attrs.field(converter=read_positive)
+    offset: Duration = attrs.field(default=Duration(0), converter=read_not_negative, kw_only=True)
+
+    def describe(self) -> str:
+        """A description of the span."""
+        return f"the {self.length} that ended {self.offset} before" if self.offset else f"the last {self.length}"
+
+    def __repr__(self) -> str:
+        offset = f", offset={self.offset!r}" if self.offset else ""
+        return f"Span({self.length!r}{offset})"
+
+
+def _read_spans(spans: Any) -> InOrder[Span]:
+    if not isinstance(spans, Mapping) or not spans:
+        raise OptionError(f'Rolling({spans!r}): must be spans by name, such as {{"1h": "1 hour", "24h": "24 hours"}}')
+    read = {}
+    for name, span in spans.items():
+        if not isinstance(name, str) or not name:
+            raise OptionError(f"Rolling: span {name!r} must be text, since it is part of the names of columns")
+        try:
+            read[name] = span if isinstance(span, Span) else Span(span)
+        except OptionError as error:
+            raise OptionError(f"Rolling: span {name!r}: {error}") from None
+    return InOrder(read)
+
+
+_read_spans.__annotations__["spans"] = "Mapping[str, Span | Duration | timedelta | str | float]"  # shown by help()
+
+
+@attrs.frozen(repr=False)
+class Rolling(WindowOption):
+    """Values over the last spans of each key, at boundaries ``step`` apart: a row only where they have changed.
+
+    At a boundary ``T``, a multiple of the step, the value of a span is that of the key's rows with ``T - span <= ts < T``, in the
+    column ``<accumulation>_<span>``. A row is emitted when the watermark reaches ``T``, and only if the key's values differ from
+    those at the boundary before. See docs/rules/rolling.md.
+
+    Args:
+        spans: durations, or ``bm.Span``, by name, each a multiple of the step.
+        step: the distance of boundaries, above 0.
+        keep: ``"current"``: one row per key, which each new row replaces; ``"history"``: one row per key and boundary, valid from
+            ``time`` until the key's next row.
+        empty: when a key's last row has left the longest span: ``"emit"``: a last row, with counts of 0; ``"remove"``: only a
+            retraction of the current row.
+        offset: where boundaries are, counted from 1970-01-01 00:00 UTC; reduced modulo the step.
+
+    Raises:
+        OptionError: no spans, one that is not a multiple of the step, or another option that is invalid.
+
+    Example:
+        >>> import beamish as bm
+        >>> from beamish.accumulations import Count
+        >>> features = (
+        ...     bm.Pipeline()
+        ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+        ...     .key_by("user")
+        ...     .window(bm.Rolling({"1m": "1 minute", "5m": "5 minutes"}, step="1 minute"))
+        ...     .accumulate(n=Count())
+        ... )
+        >>> script = bm.testing.TestStream().add([{"ts": 30, "user": "ann"}]).advance_watermark_to(180)
+        >>> [(pane.values["time"].minute, pane.values["n_1m"], pane.values["n_5m"]) for pane in features.run(script)]
+        [(1, 1, 1), (2, 0, 1)]
+    """
+
+    spans: Mapping[str, Span] = attrs.field(converter=_read_spans)
+    step: Duration = attrs.field(converter=read_positive, kw_only=True)
+    keep: Literal["current", "history"] = attrs.field(default="current", kw_only=True)
+    empty: Literal["emit", "remove"] = attrs.field(default="emit", kw_only=True)
+    offset: Duration = attrs.field(default=Duration(0), converter=read_duration, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        for name, allowed, fix in (
+            ("keep", ("current", "history"), "'current', one row per key, or 'history', one per key and boundary"),
+            ("empty", ("emit", "remove"), "'emit', a last row with counts of 0, or 'remove', a retraction alone"),
+        ):
+            if getattr(self, name) not in allowed:
+                raise OptionError(f"Rolling({name}={getattr(self, name)!r}): must be {fix}")
+        if self.keep == "history" and self.empty == "remove":
+            raise OptionError(
+                "Rolling(keep='history', empty='remove'): a row of the history is valid until the key's next row, so its end "
+                "needs a row; use empty='emit', whose last row has counts of 0"
+            )
+        for name, span in self.spans.items():
+            for what, duration in (("span", span.length), ("offset of span", span.offset)):
+                if duration.us % self.step.us:
+                    raise OptionError(
+                        f"Rolling(step={self.step!r}): {what} {name!r} is {duration!r}, not a multiple of the step; use a "
+                        f"step that divides it, or {self._nearest(duration)!r}"
+                    )
+        if self.reach_us > _LONGEST_US:
+            raise OptionError(
+                f"Rolling({dict(self.spans)!r}): a span reaches back more than 10,000 years; use a shorter one"
+            )
+
+    def _nearest(self, duration: Duration) -> Duration:
+        steps = max(1, round(duration.us / self.step.us))
+        return Duration(steps * self.step.us)
+
+    def __repr__(self) -> str:
+        spans = {name: span if span.offset else str(span.length) for name, span in self.spans.items()}
+        fields = {name: getattr(self, name) for name in ("keep", "empty", "offset")}
+        usual = {"keep": "current", "empty": "emit", "offset": Duration(0)}
+        other = "".join(f", {name}={value!r}" for name, value in fields.items() if value != usual[name])
+        return f"Rolling({spans!r}, step={self.step!r}{other})"
+
+    @property
+    def reach_us(self) -> int:
+        """How far before a boundary the longest span begins, microseconds."""
+        return max(span.offset.us + span.length.us for span in self.spans.values())
+
+    def describe(self) -> str:
+        each = "; ".join(f"{name}: {span.describe()}" for name, span in self.spans.items())
+        row = "one row per key" if self.keep == "current" else "one row per key and boundary"
+        return f"rolling spans, at boundaries {self.step} apart, {row} where values change: {each}"
+
+    @property
+    def overlaps(self) -> bool:
+        return False
+
+    @property
+    def period_us(self) -> int:
+        return self.step.us
+
+    # Rows are accumulated in slices, each a step long.
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        start = timestamp_us - (timestamp_us - self.offset.us) % self.step.us
+        yield start, start + self.step.us
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return timestamps_us - (timestamps_us - self.offset.us % self.step.us) % self.step.us

@@ -1,0 +1,179 @@
+"""Stages of rolling spans: alone, over windows, over several inputs, under windows; and scripts whose rows are late."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish.testing import TestStream
+from beamish.triggers import AfterCount, AfterWatermark, Always, Default
+from tests.strategies.accumulations import accumulations
+from tests.strategies.pipelines import key_columns, retracting
+
+ACCUMULATING = bm.AccumulationMode.ACCUMULATING
+usual = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score"), a.Mean("score"), a.Count("name"), a.Last("score")])
+merging = accumulations.filter(lambda one: not isinstance(one, a.ApproxCountDistinct))
+"""An estimate may differ where nothing does."""
+latenesses = st.sampled_from([0, 0, 1, 3, 7, 20, 1000])
+modes = st.sampled_from([None, ACCUMULATING, retracting, retracting])
+policies = st.sampled_from([bm.BoundedOutOfOrderness(0)] * 3 + [bm.BoundedOutOfOrderness(0, idle_timeout=4)])
+
+
+@st.composite
+def options(draw: st.DrawFn, mode: bm.AccumulationMode | None) -> bm.Rolling:
+    """Any option that a mode allows."""
+    step = draw(st.sampled_from([1, 1, 2, 3]))
+    length = st.integers(1, 6).map(lambda steps: steps * step)
+    offset = st.sampled_from([0, 0, 0, 1, 4]).map(lambda steps: steps * step)
+    span = st.builds(lambda length, offset: bm.Span(length, offset=offset) if offset else length, length, offset)
+    spans = draw(st.lists(span, min_size=1, max_size=3))
+    keep = draw(st.sampled_from(["current", "history"]))
+    can_remove = mode is retracting and keep == "current"
+    empty = draw(st.sampled_from(["emit", "remove"])) if can_remove else "emit"
+    offset_of_boundaries = draw(st.sampled_from([0, 0, 0.5, 1]))
+    named: Any = {"abc"[i]: one for i, one in enumerate(spans)}
+    return bm.Rolling(named, step=step, keep=keep, empty=empty, offset=offset_of_boundaries)
+
+
+def with_spans(draw: st.DrawFn, before: bm.Pipeline, accumulation: st.SearchStrategy[a.Accumulation]) -> bm.Pipeline:
+    """The options of rolling spans added to a pipeline."""
+    mode, lateness = draw(modes), draw(latenesses)
+    early = st.sampled_from([None, AfterCount(1), Always()])
+    parts = st.builds(AfterWatermark, early, late=st.sampled_from([AfterCount(1), Always()]))
+    pipeline = (
+        before.window(draw(options(mode)))
+        .trigger(draw(st.one_of(st.just(Default()), parts)))
+        .allowed_lateness(lateness)
+        .accumulate(**{f"v{i}": one for i, one in enumerate(draw(st.lists(accumulation, min_size=1, max_size=2)))})
+    )
+    return pipeline if mode is None else pipeline.accumulation_mode(mode)
+
+
+anything = st.one_of(usual, merging)
+
+
+@st.composite
+def rolling(
+    draw: st.DrawFn,
+    accumulation: st.SearchStrategy[a.Accumulation] = anything,
+    keys: st.SearchStrategy[tuple[str, ...]] = key_columns,
+) -> bm.Pipeline:
+    """A stage over rows."""
+    source = bm.Pipeline().event_time("ts", draw(policies)).key_by(*draw(keys))
+    pipeline = with_spans(draw, source, accumulation)
+    pipeline = pipeline.with_dropped() if draw(st.booleans()) else pipeline
+    pipeline.flow.check()
+    return pipeline
+
+
+@st.composite
+def over_panes(draw: st.DrawFn) -> bm.Pipeline:
+    """A stage over the panes of windows, some of them late."""
+    first = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("team", "part")
+        .window(draw(st.sampled_from([bm.FixedWindows(2), bm.Sessions(2)])))
+        .allowed_lateness(draw(st.sampled_from([0, 5])))
+        .accumulation_mode(draw(st.sampled_from([ACCUMULATING, bm.AccumulationMode.DISCARDING])))
+        .accumulate(score=a.Sum("score"))
+    )
+    later = with_spans(draw, bm.Pipeline().key_by(*draw(st.sampled_from([(), ("team",)]))), st.just(a.Sum("score")))
+    pipeline = first.then(later)
+    pipeline.flow.check()
+    return pipeline
+
+
+@st.composite
+def under_windows(draw: st.DrawFn) -> bm.Pipeline:
+    """A stage of windows, or a table, over rolling spans."""
+    first = with_spans(
+        draw, bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team"), st.just(a.Count())
+    )
+    later = bm.Pipeline().key_by("team")
+    if draw(st.booleans()):
+        pipeline = first.then(later.versions(draw(st.sampled_from([5, 1000])), values=["v0_a"]))
+    else:
+        counts = later.window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(n=a.Sum("v0_a"))
+        pipeline = first.then(counts)
+    pipeline.flow.check()
+    return pipeline
+
+
+@st.composite
+def over_inputs(draw: st.DrawFn) -> bm.Pipeline:
+    """A stage over two inputs."""
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+    pipeline = with_spans(
+        draw,
+        bm.merge(left=source, right=source),
+        st.sampled_from([a.Count(), a.Sum("score").of("left"), a.Max("score").of("right")]),
+    )
+    pipeline = pipeline.with_dropped() if draw(st.booleans()) else pipeline
+    pipeline.flow.check()
+    return pipeline
+
+
+def script_of(number: int, inputs: tuple[str | None, ...], ends: bool | None = None) -> TestStream:
+    """Rows around the watermark, some of them late, some far ahead; ties, jumps, whole steps."""
+    chance = random.Random(number)
+    script, clock = TestStream(), 0
+    nows = dict.fromkeys(inputs, chance.choice([0, 0, 5, -10]))
+    spread = chance.choice([2, 4, 8, 20])
+    for name in inputs:  # without a row its columns are unknown
+        script = script.add([_row(chance, nows[name])], input=name)
+    for _ in range(chance.choice([4, 8, 16, 24])):
+        name, kind = chance.choice(inputs), chance.choice("rrrrwwwcss")
+        now = nows[name]
+        bundle = [
+            _row(chance, now + chance.randint(-spread, spread // 2 + 1)) for _ in range(chance.choice([1, 1, 2, 3]))
+        ]
+        if kind in "ws":
+            nows[name] = now + chance.choice([0.5, 1, 1, 1, 2, 3, 5, 20])
+        clock += chance.choice([1, 2]) if kind in "cs" else 0
+        match kind:
+            case "r":
+                script = script.add(bundle, input=name)
+            case "w":
+                script = script.advance_watermark_to(nows[name], input=name)
+            case "c":
+                script = script.advance_processing_time_to(clock)
+            case _:
+                script = script.step(bundle, watermark=nows[name], clock=chance.choice([None, clock]), input=name)
+    if chance.random() < 0.5 if ends is None else ends:
+        script = script.advance_watermark_to_infinity()
+    return script
+
+
+def _row(chance: random.Random, time: float) -> dict[str, Any]:
+    return {
+        "ts": None if chance.random() < 0.03 else float(time) + chance.choice([0, 0, 0, 0.25, 0.999999]),
+        "team": chance.choice(["red", "red", "blue", None]),
+        "part": chance.choice([0.0, -0.0, 1.0]),
+        "score": chance.choice([None, 0, 1, 1, 2, -3]),
+        "ratio": chance.choice([None, 0.25, -0.0, 3.0, -1.5]),
+        "name": chance.choice([None, "a", "b", ""]),
+        "cost": None,
+        "flag": chance.choice([None, True, False]),
+        "mark": None,
+    }
+
+
+def scripts(pipeline: bm.Pipeline) -> st.SearchStrategy[TestStream]:
+    """Scripts for a pipeline."""
+    inputs = tuple(source.name for source in pipeline.flow.sources)
+    return st.integers(0, 2**40).map(lambda number: script_of(number, inputs))
+
+
+CASES = {
+    "rolling spans": (rolling(), scripts),
+    "rolling spans, usual values": (rolling(usual), scripts),
+    "rolling spans over panes": (over_panes(), scripts),
+    "rolling spans under other stages": (under_windows(), scripts),
+    "rolling spans over several inputs": (over_inputs(), scripts),
+}
+FLOWS = [rolling(keys=st.sampled_from([(), ("team",)])), under_windows()]
