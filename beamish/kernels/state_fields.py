@@ -94,7 +94,7 @@ def _sum(field: Field, groups: Groups, column: pa.Array, seen: Flags | None) -> 
             result = groups.sum(values)
     else:
         high, low = _sum_limbs(field, groups, values >> 63, values.view(np.uint64))
-        _check_fits(field, (high != low.view(np.int64) >> 63))
+        check_fits(field, (high != low.view(np.int64) >> 63))
         result = low.view(np.int64)
     return column_of(result, field.type, seen)
 
@@ -114,13 +114,19 @@ def _sum_decimals(field: Field, groups: Groups, high: Numbers, low: Numbers) -> 
         if bound <= _INT64.max:
             total = groups.sum(short)
             if bound >= limit:
-                _check_fits(field, (total >= limit) | (total <= -limit))
+                check_fits(field, (total >= limit) | (total <= -limit))
             return total >> 63, total.view(np.uint64)
     sum_high, sum_low = _sum_limbs(field, groups, high, low)
-    above = _at_least(sum_high, sum_low, limit)
-    below = ~_at_least(sum_high, sum_low, 1 - limit)
-    _check_fits(field, above | below)
+    check_decimals(field, sum_high, sum_low)
     return sum_high, sum_low
+
+
+def check_decimals(field: Field, high: Numbers, low: Numbers) -> None:
+    """Check that decimals fit a field's precision (NumericOverflowError: one does not)."""
+    limit = 10**field.type.precision
+    above = _at_least(high, low, limit)
+    below = ~_at_least(high, low, 1 - limit)
+    check_fits(field, above | below)
 
 
 def _at_least(high: Numbers, low: Numbers, bound: int) -> Flags:
@@ -136,7 +142,7 @@ def _sum_limbs(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tup
     for i in range(3):
         sums[i + 1] += sums[i] >> 32
         sums[i] &= _LOW_32
-    _check_fits(field, sums[3] != sums[3].astype(np.int32))
+    check_fits(field, sums[3] != sums[3].astype(np.int32))
     return sums[2] | sums[3] << 32, (sums[0] | sums[1] << 32).view(np.uint64)
 
 
@@ -161,6 +167,7 @@ def mean_overflow(column: str, type_: pa.DataType, group: int = 0) -> NumericOve
     return overflow(what, "a decimal of fewer digits or double", group)
 
 
-def _check_fits(field: Field, overflows: Flags) -> None:
+def check_fits(field: Field, overflows: Flags) -> None:
+    """Raise the overflow error of the first sum that does not fit (NumericOverflowError)."""
     if overflows.any():
         raise sum_overflow(field.column, field.type, int(np.flatnonzero(overflows)[0]))

@@ -158,7 +158,7 @@ def rows_of(rows: Rows, column: str, at: Ints) -> Any:
 
 def _before(flags: Flags, life: Ints) -> Ints:
     """How many flags are set before each entry, since the one where its life begins."""
-    before = np.cumsum(flags) - flags
+    before: Ints = np.cumsum(flags) - flags
     counted: Ints = before - before[life]
     return counted
 

@@ -14,7 +14,7 @@ from beamish.contract.updates import Updates
 from beamish.kinds.refine import Refinement
 from beamish.kinds.rolling.plan import RollingPlan
 from beamish.kinds.rolling.shard import BY, RollingShard
-from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table
+from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table, totals_table
 from beamish.kinds.window.operator import WindowOperator
 from beamish.tables.timed_records import SpanPolicy
 
@@ -59,7 +59,7 @@ class RollingOperator(Operator):
         return RollingShard(self, self.plan, store, self.policy)
 
     def tables(self) -> Sequence[KeyedTable]:
-        return [slices_table(self.plan, self.policy), rows_table(self.plan)]
+        return [slices_table(self.plan, self.policy), totals_table(self.plan), rows_table(self.plan)]
 
     def notes(self) -> Sequence[Note]:
         return [RollingShard.note(self.identity, BY)]

@@ -13,6 +13,7 @@ from beamish.contract.relation import Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.instants import LATEST_US
 from beamish.kernels.buffers import Ints
+from beamish.kinds.rolling.totals import Totals, has_totals
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.tables.records import cells_of_keys
 from beamish.watermarks import NO_WATERMARK_US
@@ -20,6 +21,8 @@ from beamish.windows.rolling import Rolling
 
 _FAR_US = 8 * LATEST_US
 """Beyond all times, and far from the ends of 64 bits."""
+TOTALS = "totals"
+"""The stored column of totals."""
 TIME = "time"
 """The output column with the boundary of a row."""
 
@@ -102,6 +105,11 @@ class RollingPlan:
         """The distance from the start of a slice to the boundary where it has left all spans."""
         return max(span.leaves_us for span in self.spans)
 
+    @cached_property
+    def totals(self) -> Totals:
+        """The accumulations whose values are differences of totals; the others are recombined from slices."""
+        return Totals([bound for bound in self.of.accumulations if has_totals(bound)])
+
     # Boundaries
 
     def boundary(self, watermark_us: int) -> int:
@@ -137,6 +145,16 @@ class RollingPlan:
     def slice_cells(self) -> pa.Schema:
         """The stored columns of slices: keys and accumulators."""
         return pa.schema([*self.key_cells, *(field.with_name(f"state.{field.name}") for field in self.of.state_schema)])
+
+    @property
+    def totals_width(self) -> int:
+        """The number of totals of a key: of its slices within the reach, and of each span."""
+        return 1 + len(self.spans) * self.totals.width
+
+    @cached_property
+    def standing_cells(self) -> pa.Schema:
+        """The stored columns of the totals of keys."""
+        return pa.schema([*self.key_cells, (TOTALS, pa.list_(pa.int64(), self.totals_width))])
 
     @cached_property
     def value_schema(self) -> pa.Schema:

@@ -21,11 +21,12 @@ from beamish.contract.updates import EARLY, LATE, ON_TIME, Updates
 from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
+from beamish.kernels.order import run_starts
 from beamish.kinds.rolling.changes import changed_rows
-from beamish.kinds.rolling.looking import Asked, keys_of, look_up
+from beamish.kinds.rolling.looking import Asked, Looked, Looking, keys_of
 from beamish.kinds.rolling.plan import RollingPlan
-from beamish.kinds.rolling.tables import Rows, Slices, rows_table, slices_table
-from beamish.kinds.rolling.values import values_at
+from beamish.kinds.rolling.tables import Rows, Slices, rows_table, slices_table, totals_table
+from beamish.kinds.rolling.values import of_spans, values_at
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import as_listed
 from beamish.kinds.window.step.packing import about
@@ -45,6 +46,8 @@ class RollingShard(NotedShard):
         super().__init__(operator, store, BY)
         self._plan = plan
         self._slices, self._rows = slices_table(plan, policy).open(store), rows_table(plan).open(store)
+        self._totals = totals_table(plan).open(store)
+        self._looking = Looking(plan, self._slices, self._totals, self._rows)
         self._counts = Counts(0)
 
     @property
@@ -83,6 +86,7 @@ class RollingShard(NotedShard):
         )
         self._slices.forget(max(least_us, NO_WATERMARK_US))
         self._slices.save(max(least_us, NO_WATERMARK_US))
+        self._totals.save()
         self._rows.save(watermark_us)
         super().save(held)
 
@@ -105,31 +109,46 @@ class RollingShard(NotedShard):
     def _pass(self, before_us: int, now_us: int) -> list[Updates]:
         plan = self._plan
         since_us, until_us = max(before_us, -LATEST_US * 4), min(now_us, LATEST_US)
-        asked = [
-            self._of_slices(since_us + 1 - change_us, until_us - change_us, change_us, ON_TIME)
+        changes = [
+            self._changes(since_us + 1 - change_us, until_us - change_us, change_us, ON_TIME)
             for change_us in plan.changes_us
         ]
         self._rows.load_due(now_us)
         rows = self._rows.records
         asks = np.flatnonzero(self._rows.alive & (rows["ask_us"] <= until_us))
         if len(asks):
-            asked.append(Asked.at(keys_of(self._plan, rows, asks), rows["ask_us"][asks], ON_TIME))
+            changes.append(Asked.at(plan, keys_of(plan, rows, asks), rows["ask_us"][asks], ON_TIME))
             self._rows.remove(asks)
-        next_us = plan.next_boundary(now_us)
+        beside, next_us = None, plan.next_boundary(now_us)
         if plan.early and next_us is not None and next_us != plan.next_boundary(before_us):
-            each = sorted({plan.step_us, *plan.enters_us})
-            asked += [self._of_slices(next_us - enters, next_us - enters, enters, EARLY) for enters in each]
-        out = self._look(Asked.concat(asked), now_us)
-        self._forget(now_us)
+            enters = sorted({plan.step_us, *plan.enters_us})
+            changes += [self._changes(next_us - one, next_us - one, one, EARLY) for one in enters]
+            leaves = [one for one in plan.changes_us if one not in enters]
+            beside = Asked.concat([self._changes(next_us - one, next_us - one, one, EARLY) for one in leaves])
+        asked = Asked.concat(changes)
+        if len(asked):
+            looked = self._looking.ahead(asked, beside, until_us, stands=True)
+            out = self._emit(looked, now_us)
+        else:
+            out = []
+        self._expire(now_us)
         return out
 
-    def _of_slices(self, least_us: int, most_us: int, change_us: int, timing: int) -> Asked:
-        """The keys of slices that start in a range of times, at the boundary where they change."""
+    def _changes(self, least_us: int, most_us: int, change_us: int, timing: int) -> Asked:
+        """The changes of totals where slices that start in a range of times enter or leave spans, by key."""
+        plan = self._plan
         at = self._slices.between(least_us, most_us) if least_us <= most_us else np.empty(0, np.int64)
-        slices = self._slices.records
-        return Asked.at(keys_of(self._plan, slices, at), slices["start_us"][at] + change_us, timing)
+        slices = self._slices.records.take(at)
+        asked = Asked.at(plan, keys_of(plan, slices, np.arange(len(at))), slices["start_us"] + change_us, timing)
+        asked.change[:, 0] = (change_us == plan.step_us) - (change_us == plan.kept_us)
+        lifted = plan.totals.lift(slices.state)
+        for span, own in zip(plan.spans, of_spans(plan, asked.change), strict=True):
+            sign = (change_us == span.enters_us) - (change_us == span.leaves_us)
+            if sign:
+                own[:] = sign * lifted
+        return asked
 
-    def _forget(self, watermark_us: int) -> None:
+    def _expire(self, watermark_us: int) -> None:
         """Have the rows of keys that are over written without them."""
         rows = self._rows.records
         over = (
@@ -148,9 +167,18 @@ class RollingShard(NotedShard):
         if not len(at):
             return drops.updates
         self._counts = attrs.evolve(self._counts, taken=(self._counts.taken or 0) + int(bundle.rows[at].sum()))
-        keys, start_us = self._add(bundle, at, start_us[at])
+        keys, start_us = self._add(bundle, at, start_us[at], watermark_us)
         asked = self._asked(keys, start_us, watermark_us)
-        return [*drops.updates, *self._look(asked, watermark_us)]
+        if not len(asked):
+            return drops.updates
+        if plan.history:
+            return [*drops.updates, *self._emit(self._looking.back(asked, watermark_us), watermark_us)]
+        next_us, beside = plan.next_boundary(watermark_us), None
+        if plan.early and next_us is not None:
+            each = [self._changes(next_us - one, next_us - one, one, EARLY) for one in plan.changes_us]
+            beside = Asked.concat(each)
+        looked = self._looking.ahead(asked, beside, watermark_us, stands=False)
+        return [*drops.updates, *self._emit(looked, watermark_us)]
 
     def _taken(self, bundle: Bundle, drops: Drops, watermark_us: int) -> Ints:
         """The start of the slice of each row or slice of a bundle; NO_WATERMARK_US: it is dropped."""
@@ -182,7 +210,7 @@ class RollingShard(NotedShard):
             late_us = max(self._counts.late_by_us or 0, watermark_us - int(first_us.min()))
             self._counts = attrs.evolve(self._counts, late_by_us=late_us)
 
-    def _add(self, bundle: Bundle, at: Ints, start_us: Ints) -> tuple[pa.Table, Ints]:
+    def _add(self, bundle: Bundle, at: Ints, start_us: Ints, watermark_us: int) -> tuple[pa.Table, Ints]:
         """Add rows of a bundle to slices; returns the key and the start of each slice."""
         plan, cells = self._plan, self._plan.key_cells
         keys = bundle.keys.take(pa.array(at)) if bundle.keys.num_columns else None
@@ -193,18 +221,42 @@ class RollingShard(NotedShard):
         own, own_us = keys.take(pa.array(first)), start_us[first]
         there = self._find(own, own_us)
         known = there >= 0
-        before = None
+        before = old = None
         if known.any():
-            state = self._slices.records.take(there[known]).state
+            old = state = self._slices.records.take(there[known]).state
             place = np.where(known, np.cumsum(known), 0)
             before = pa.concat_tables([plan.of.new_state, state]).take(pa.array(place)).combine_chunks()
         state = bundle.accumulate(at, groups, before)
         rows = groups.sum(bundle.rows[at])
         rows[known] += self._slices.records["rows"][there[known]]
         self._slices.remove(there[known])
+        self._add_to_totals(own, own_us, state, known, old, watermark_us)
         cells_of = pa.table([*own.columns, *state.columns], schema=plan.slice_cells)
         self._slices.add(Slices.new(cells_of.combine_chunks(), start_us=own_us, rows=rows))
         return own, own_us
+
+    def _add_to_totals(  # noqa: PLR0917 - new and old slices
+        self, keys: pa.Table, start_us: Ints, state: pa.Table, known: Flags, old: pa.Table | None, watermark_us: int
+    ) -> None:
+        """Add new rows to the totals of spans that their slices are in at the watermark."""
+        plan, until_us = self._plan, min(watermark_us, LATEST_US)
+        here = np.flatnonzero((start_us + plan.step_us <= until_us) & (until_us < start_us + plan.kept_us))
+        if watermark_us == NO_WATERMARK_US or not len(here):
+            return
+        lifted = plan.totals.lift(state)
+        if old is not None:
+            lifted[known] -= plan.totals.lift(old)
+        change = np.zeros((len(here), plan.totals_width), np.int64)
+        change[:, 0] = ~known[here]
+        for span, own in zip(plan.spans, of_spans(plan, change), strict=True):
+            inside = (start_us[here] + span.enters_us <= until_us) & (until_us < start_us[here] + span.leaves_us)
+            own[inside] = lifted[here[inside]]
+        keys = keys.take(pa.array(here)).combine_chunks()
+        codes = factorize_rows(keys.columns, len(here))
+        order = np.argsort(codes.of, kind="stable")
+        one = keys.take(pa.array(codes.first())).combine_chunks()
+        sums = np.add.reduceat(change[order], np.flatnonzero(run_starts([codes.of[order]])), axis=0)
+        self._totals.replace(one, self._totals.of(one) + sums)
 
     def _find(self, keys: pa.Table, start_us: Ints) -> Ints:
         """The slice of each key that starts at a time: its index, or -1."""
@@ -224,7 +276,7 @@ class RollingShard(NotedShard):
     def _asked(self, keys: pa.Table, start_us: Ints, watermark_us: int) -> Asked:
         """The boundaries at which the keys of slices with new rows are looked at now; or that they are later."""
         plan = self._plan
-        asked = [Asked.at(keys.slice(0, 0), 0, LATE)]
+        asked = [Asked.at(plan, keys.slice(0, 0), 0, LATE)]
         if watermark_us == NO_WATERMARK_US:
             return asked[0]
         first, last = start_us + plan.step_us, start_us + plan.rolling.reach_us
@@ -246,7 +298,7 @@ class RollingShard(NotedShard):
         return Asked.concat(asked)
 
     def _where(self, keys: pa.Table, wanted: Flags, boundary_us: int, timing: int) -> Asked:
-        return Asked.at(keys.filter(pa.array(wanted)), boundary_us, timing)
+        return Asked.at(self._plan, keys.filter(pa.array(wanted)), boundary_us, timing)
 
     def _ask_later(self, asked: Asked) -> None:
         """Note that keys are looked at when the watermark reaches a boundary."""
@@ -265,15 +317,15 @@ class RollingShard(NotedShard):
         cells = pa.table([*new.columns, *values], schema=plan.row_cells)
         self._rows.add(Rows.new(cells, ask_us=np.full(new.num_rows, boundary_us)))
 
-    # Looking at keys
+    # Rows of output
 
-    def _look(self, asked: Asked, watermark_us: int) -> list[Updates]:
+    def _emit(self, looked: Looked, watermark_us: int) -> list[Updates]:
         """The rows that keys emit at boundaries where they are looked at."""
-        if not len(asked):
+        if not len(looked.code):
             return []
-        looked = look_up(self._plan, self._slices, self._rows, asked, watermark_us)
-        values = values_at(self._plan, looked.slices, looked.keys, looked.code, looked.boundary_us)
-        gone, rows, updates = changed_rows(self._plan, looked, values, self._rows.records, watermark_us)
+        plan, at = self._plan, (looked.keys, looked.code, looked.boundary_us)
+        values = values_at(plan, looked.totals, looked.slices_of, *at)
+        gone, rows, updates = changed_rows(plan, looked, values, self._rows.records, watermark_us)
         self._rows.remove(gone)
         self._rows.add(rows)
         return [updates] if len(updates) else []

@@ -1,4 +1,4 @@
-"""The state of a shard: slices of rows by time, and the emitted rows of each key.
+"""The state of a shard: slices of rows by time, and the totals and the emitted rows of each key.
 
 columns of slices (one entry per key and slice; ``_us``: int64, microseconds since the epoch):
     start_us            where it starts
@@ -15,33 +15,38 @@ columns of rows (one entry per key, with ``keep="history"`` per key and boundary
     ask_us              the boundary at which the key must be looked at; NEVER_US: none
 cells: the key columns, the values of the last pane as ``value.<name>``.
 
-Rows of a key are together in a segment, by a hash of the key. Slices are in segments by time, so that a step writes only those of new rows.
+columns of totals (one entry per key that has a slice within the reach at the watermark): none.
+cells: the key columns; ``totals``, a list of int64: the number of slices within the reach, and for each span the totals of the accumulations that have
+them (totals.py).
+
+Rows and totals of a key are in segments by a hash of the key. Slices are in segments by time, so that a step writes only those of new rows, and reads only
+those at the ends of spans, unless an accumulation is recombined from slices.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.stored import Store
+from beamish.contract.stored import Layout, Store
 from beamish.contract.updates import EARLY
-from beamish.kernels.buffers import Flags, Ints
-from beamish.kernels.codes import factorize_rows
+from beamish.kernels.buffers import Flags, Ints, column_of, numbers
+from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.kernels.groups import Groups
-from beamish.kinds.rolling.plan import RollingPlan
+from beamish.kinds.rolling.plan import TOTALS, RollingPlan
 from beamish.tables.records import (
     DUE,
     Records,
     RecordTable,
     SegmentedRecords,
     keyed_layout,
-    parts_of_keys,
     record_table,
 )
-from beamish.tables.segments import SegmentStore
+from beamish.tables.segments import Runs, SegmentStore
 from beamish.tables.timed_records import SpanPolicy, Timed, TimedRecords, timed_table
 from beamish.triggers.trigger import NEVER_US
 from beamish.watermarks import NO_WATERMARK_US
@@ -101,7 +106,104 @@ def key_columns(cells: pa.Table) -> list[pa.Array]:
     return [cells[name].combine_chunks() for name in names]
 
 
-class EmittedRows(SegmentedRecords[Rows]):
+@attrs.frozen(eq=False)
+class Standing(Records):
+    """The totals of keys at the watermark."""
+
+    @property
+    def keys(self) -> list[pa.Array]:
+        return key_columns(self.cells)
+
+    @property
+    def totals(self) -> Ints:
+        """int64[n, width]."""
+        column = self.cells[TOTALS].combine_chunks()
+        return numbers(column.flatten()).reshape(len(self), column.type.list_size)
+
+
+B = TypeVar("B", bound=Records)
+
+
+class BucketedRecords(SegmentedRecords[B], Generic[B]):
+    """Records by key, in segments by a hash of the key: more of them as there are more keys.
+
+    Args:
+        store: the shard's.
+        layout: of the table.
+        none: an empty table of these records.
+    """
+
+    def __init__(self, store: Store, layout: Layout, none: B) -> None:
+        super().__init__(SegmentStore(store, layout), none)
+        self._buckets: int = self.segments.about.get("buckets", 1)
+
+    def load_keys(self, keys: pa.Table) -> None:
+        """Load the segments of keys."""
+        self.load(np.unique(self._parts(keys.columns, keys.num_rows)).tolist())
+
+    def find(self, plan: RollingPlan, keys: pa.Table) -> Ints:
+        """The record of each of some distinct keys; -1: none."""
+        self.load_keys(keys)
+        known = np.flatnonzero(self.alive)
+        names = plan.key_cells.names
+        both = pa.concat_tables([keys, self.records.cells.select(names).take(pa.array(known))])
+        code = factorize_rows(both.columns, both.num_rows).of
+        place = np.full(both.num_rows, -1)
+        place[code[keys.num_rows :]] = known
+        return place[code[: keys.num_rows]]
+
+    def _parts(self, keys: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
+        return (hash_rows(keys, rows) % np.uint64(self._buckets)).astype(np.int64)
+
+    def write_buckets(self, kept: Callable[[B], Flags], entries: Callable[[Any, Runs], Mapping[str, Ints]]) -> None:
+        """Write the changes of the step, over more segments if these have become long."""
+        rows = self.segments.rows + int(self.is_new.sum())
+        if rows > 2 * _ROWS * self._buckets:
+            self._buckets = 1 << (rows // _ROWS).bit_length()
+            self.load_all()
+            self.touch(np.flatnonzero(self.alive))
+        self.segments.about = {"buckets": self._buckets}
+        self.write_back(lambda of: self._parts(of.keys, len(of)), kept, entries)
+
+
+_ROWS = 4_096
+"""Approximate number of records of a segment."""
+
+
+class StandingTotals(BucketedRecords[Standing]):
+    """The totals of the keys of a shard.
+
+    Args:
+        plan: of the stage.
+        store: the shard's.
+    """
+
+    def __init__(self, plan: RollingPlan, store: Store) -> None:
+        super().__init__(store, Layout(TOTALS), Standing.none(plan.standing_cells))
+        self._plan = plan
+
+    def of(self, keys: pa.Table) -> Ints:
+        """The totals of distinct keys: int64[n, width]; 0 for unknown ones."""
+        at = self.find(self._plan, keys)
+        found = np.zeros((len(at), self._plan.totals_width), np.int64)
+        found[at >= 0] = self.records.take(at[at >= 0]).totals
+        return found
+
+    def replace(self, keys: pa.Table, totals: Ints) -> None:
+        """Replace the totals of distinct keys."""
+        at = self.find(self._plan, keys)
+        self.remove(at[at >= 0])
+        some = np.flatnonzero(totals[:, 0])
+        type_ = self._plan.standing_cells.field(TOTALS).type
+        column = pa.FixedSizeListArray.from_arrays(column_of(totals[some].ravel()), type=type_)
+        cells = [*keys.take(pa.array(some)).columns, column]
+        self.add(Standing.new(pa.table(cells, schema=self._plan.standing_cells).combine_chunks()))
+
+    def save(self, watermark_us: int = NO_WATERMARK_US) -> None:
+        self.write_buckets(lambda of: np.ones(len(of), bool), lambda *_: {})
+
+
+class EmittedRows(BucketedRecords[Rows]):
     """The emitted rows of a shard.
 
     Args:
@@ -110,7 +212,7 @@ class EmittedRows(SegmentedRecords[Rows]):
     """
 
     def __init__(self, plan: RollingPlan, store: Store) -> None:
-        super().__init__(SegmentStore(store, keyed_layout(ROWS)), Rows.none(plan.row_cells))
+        super().__init__(store, keyed_layout(ROWS), Rows.none(plan.row_cells))
         self._plan = plan
 
     @property
@@ -123,14 +225,8 @@ class EmittedRows(SegmentedRecords[Rows]):
         """Load the segments in which something is due."""
         self.load_where(self.segments.index[DUE] <= watermark_us)
 
-    def load_keys(self, keys: pa.Table) -> None:
-        """Load the segments of keys."""
-        self.load(np.unique(parts_of_keys(keys)).tolist())
-
     def save(self, watermark_us: int) -> None:
-        """Write the changes of the step, without the rows that nothing can change or follow."""
-        self.write_back(
-            lambda of: parts_of_keys(pa.table(of.keys, names=[str(i) for i in range(len(of.keys))])),
+        self.write_buckets(
             lambda rows: needed_rows(self._plan, rows, self.alive, watermark_us),
             lambda columns, runs: {DUE: runs.least(due_us(self._plan, columns))},
         )
@@ -168,3 +264,11 @@ def rows_table(plan: RollingPlan) -> RecordTable[EmittedRows]:
     """Declare the table of emitted rows."""
     names = plan.key_cells.names
     return record_table(keyed_layout(ROWS), Rows.none(plan.row_cells), names, lambda store: EmittedRows(plan, store))
+
+
+def totals_table(plan: RollingPlan) -> RecordTable[StandingTotals]:
+    """Declare the table of totals."""
+    names = plan.key_cells.names
+    return record_table(
+        Layout(TOTALS), Standing.none(plan.standing_cells), names, lambda store: StandingTotals(plan, store)
+    )

@@ -1,13 +1,13 @@
-"""Values over spans: recombined from slices, for many keys and boundaries at once.
+"""Values over spans, for many keys and boundaries at once: read from totals, or recombined from slices.
 
-A span of a key at a boundary is a range of the key's slices in order of time. Counts, and sums of whole numbers that stay in
-range, are differences of running totals, which are exact; all other accumulators are combined range by range, in order of time. So
-equal slices give equal values, bit by bit, whatever was computed before.
+Sums are exact (totals.py). All other accumulators of a span are combined from the key's slices, in order of time. So equal slices give equal
+values, bit by bit, whatever was computed before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -15,18 +15,16 @@ import pyarrow as pa
 
 from beamish.errors import NumericOverflowError, UserFunctionError, cause, shown
 from beamish.instants import instant_in_words
-from beamish.kernels.buffers import Flags, Ints, cast, column_of, numbers, valid
+from beamish.kernels.buffers import Flags, Ints, cast
 from beamish.kernels.groups import Groups
-from beamish.kernels.state_fields import Field
-from beamish.kinds.rolling.plan import RollingPlan
+from beamish.kinds.rolling.plan import BoundSpan, RollingPlan
 from beamish.kinds.window.plan.binding import BoundAccumulation
 
 _AT_ONCE = 2_000_000
 """Approximate number of accumulators that are combined at once."""
-_EXACT = 2**53
 
 
-@attrs.frozen(eq=False)
+@attrs.define(slots=False, eq=False)
 class KeySlices:
     """Slices, ordered by key and then by start.
 
@@ -46,15 +44,45 @@ class KeySlices:
         order = np.lexsort((start_us, code))
         return cls(code[order], start_us[order], state.take(pa.array(order)).combine_chunks())
 
-    def ranges(self, code: Ints, least_us: Ints, below_us: Ints) -> tuple[Ints, Ints]:
-        """The range of slices of each key that start in a range of times: its first slice, and the one after its last."""
-        times = np.unique(self.start_us)
-        places = len(times) + 1
-        own = self.code * places + np.searchsorted(times, self.start_us)
-        first, last = (
-            np.searchsorted(own, code * places + np.searchsorted(times, bound)) for bound in (least_us, below_us)
-        )
-        return first, last
+    @cached_property
+    def _times(self) -> Ints:
+        return np.unique(self.start_us)
+
+    @cached_property
+    def _places(self) -> Ints:
+        return self.code * (len(self._times) + 1) + np.searchsorted(self._times, self.start_us)
+
+    def before(self, code: Ints, bound_us: Ints) -> Ints:
+        """For each key the place of its first slice that does not start before a time."""
+        bounds = code * (len(self._times) + 1) + np.searchsorted(self._times, bound_us)
+        return np.searchsorted(self._places, bounds)
+
+    def within(self, plan: RollingPlan, span: BoundSpan, code: Ints, boundary_us: Ints) -> tuple[Ints, Ints]:
+        """The range of slices in a span of each key at a boundary: its first slice, and the one after its last."""
+        first, last = (boundary_us - edge + plan.step_us for edge in (span.leaves_us, span.enters_us))
+        return self.before(code, first), self.before(code, last)
+
+
+def totals_from_slices(plan: RollingPlan, slices: KeySlices, code: Ints, boundary_us: Ints) -> Ints:
+    """The totals of keys at boundaries: int64[n, width], as differences of running totals."""
+    found = np.zeros((len(code), plan.totals_width), np.int64)
+    reach = BoundSpan("", plan.step_us, plan.kept_us)
+    first, last = slices.within(plan, reach, code, boundary_us)
+    found[:, 0] = last - first
+    if not plan.totals.width:
+        return found
+    lifted = plan.totals.lift(slices.state)
+    running = np.concatenate([np.zeros((1, plan.totals.width), np.int64), np.cumsum(lifted, axis=0)])
+    for span, own in zip(plan.spans, of_spans(plan, found), strict=True):
+        first, last = slices.within(plan, span, code, boundary_us)
+        own[:] = running[last] - running[first]
+    return found
+
+
+def of_spans(plan: RollingPlan, totals: Ints) -> list[Ints]:
+    """The totals of each span, as views."""
+    width = plan.totals.width
+    return [totals[:, 1 + i * width : 1 + (i + 1) * width] for i in range(len(plan.spans))]
 
 
 @attrs.frozen(eq=False)
@@ -63,60 +91,77 @@ class Values:
 
     Attributes:
         table: n rows of the plan's ``value_schema``.
-        some: bool[n], whether the key has a row in its longest span, or ahead of a span.
+        some: bool[n], whether the key is present.
     """
 
     table: pa.Table
     some: Flags
 
 
-def values_at(plan: RollingPlan, slices: KeySlices, keys: pa.Table, code: Ints, boundary_us: Ints) -> Values:
+def values_at(  # noqa: PLR0917 - the plan, and what it is of
+    plan: RollingPlan, totals: Ints, slices_of: Callable[[], KeySlices], keys: pa.Table, code: Ints, boundary_us: Ints
+) -> Values:
     """The values of keys at boundaries.
 
     Args:
         plan: of the stage.
-        slices: all slices that may count there.
+        totals: int64[n, width], the totals there.
+        slices_of: gives all slices that may count there.
         keys: the keys, by code; for messages.
         code, boundary_us: int64[n].
     """
-    first, last = slices.ranges(code, boundary_us - plan.rolling.reach_us, boundary_us)
-    some = last > first
-    ranges = [
-        slices.ranges(code, boundary_us - span.leaves_us + plan.step_us, boundary_us - span.enters_us + plan.step_us)
-        for span in plan.spans
-    ]
     columns: list[pa.Array] = []
     for bound in plan.of.accumulations:
-        state = bound.state_of(slices.state)
-        totals = [running_total(field, column) for field, column in zip(bound.fields, state, strict=True)]
-        for first, last in ranges:
+        for span, own in zip(plan.spans, of_spans(plan, totals), strict=True):
             try:
-                if all(total is not None for total in totals):
-                    own = [total.between(first, last) for total in totals if total is not None]
-                else:
-                    own = _combined(bound, state, first, last)
-                columns.append(bound.accumulation.extract_columns(own, bound.types))
+                state = _state(plan, bound, span, own, slices_of, code, boundary_us)
+                columns.append(bound.accumulation.extract_columns(state, bound.types))
             except (UserFunctionError, NumericOverflowError) as error:
                 raise _naming(error, keys, code, boundary_us) from cause(error)
     table = pa.table(
         [cast(column, field.type) for column, field in zip(columns, plan.value_schema, strict=True)],
         schema=plan.value_schema,
     )
-    return Values(table, some)
+    return Values(table, totals[:, 0] > 0)
 
 
-def _combined(bound: BoundAccumulation, state: Sequence[pa.Array], first: Ints, last: Ints) -> list[pa.Array]:
-    """The accumulators of ranges, each combined in order."""
+def _state(  # noqa: PLR0917
+    plan: RollingPlan,
+    bound: BoundAccumulation,
+    span: BoundSpan,
+    totals: Ints,
+    slices_of: Callable[[], KeySlices],
+    code: Ints,
+    boundary_us: Ints,
+) -> list[pa.Array]:
+    """The accumulators of a span."""
+    state, unfit = [], np.ones(len(code), bool)
+    if bound.name in plan.totals.fields:
+        state, unfit = plan.totals.read(bound.name, totals), plan.totals.unfit(bound.name, totals)
+    at = np.flatnonzero(unfit)
+    if not len(at):
+        return state
+    slices = slices_of()
+    first, last = slices.within(plan, span, code[at], boundary_us[at])
+    combined = _combined(bound, bound.state_of(slices.state), first, last, at)
+    if len(at) == len(code):
+        return combined
+    place = np.arange(len(code))
+    place[at] = len(code) + np.arange(len(at))
+    return [pa.concat_arrays(pair).take(pa.array(place)) for pair in zip(state, combined, strict=True)]
+
+
+def _combined(bound: BoundAccumulation, state: Sequence[pa.Array], first: Ints, last: Ints, at: Ints) -> list[pa.Array]:
+    """The accumulators of ranges, each combined in order; ``at``: the numbers of the ranges, for messages."""
     parts: list[list[pa.Array]] = []
     for begin, end in _chunks(last - first):
         sizes, start = (last - first)[begin:end], first[begin:end]
         entry = np.repeat(start - np.append(0, np.cumsum(sizes)[:-1]), sizes) + np.arange(int(sizes.sum()))
-        groups = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
-        at = pa.array(entry)
+        groups, rows = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes)), pa.array(entry)
         try:
-            parts.append(bound.accumulation.combine(groups, [column.take(at) for column in state]))
+            parts.append(bound.accumulation.combine(groups, [column.take(rows) for column in state]))
         except (UserFunctionError, NumericOverflowError) as error:
-            error.group = None if error.group is None else error.group + begin
+            error.group = None if error.group is None else int(at[error.group + begin])
             raise
     return [pa.concat_arrays(columns) for columns in zip(*parts, strict=True)] if len(parts) > 1 else parts[0]
 
@@ -126,55 +171,6 @@ def _chunks(sizes: Ints) -> Iterator[tuple[int, int]]:
     part = np.cumsum(sizes) // _AT_ONCE
     starts = np.flatnonzero(np.diff(part, prepend=-1)) if len(part) else np.zeros(1, np.int64)
     yield from zip(starts.tolist(), [*starts[1:].tolist(), len(sizes)], strict=True)
-
-
-@attrs.frozen(eq=False)
-class RunningTotal:
-    """The running totals of a state column that is summed.
-
-    Attributes:
-        field: the column.
-        total: int64[n + 1], the sum of all entries before each.
-        present: int64[n + 1], the number of values before each; None: without nulls.
-    """
-
-    field: Field
-    total: Ints
-    present: Ints | None
-
-    def between(self, first: Ints, last: Ints) -> pa.Array:
-        """The sums of ranges."""
-        sums = self.total[last] - self.total[first]
-        if self.field.initial is not None:
-            return column_of(sums.astype(_dtype(self.field)), self.field.type)
-        seen = last > first if self.present is None else self.present[last] > self.present[first]
-        return column_of(sums.astype(_dtype(self.field)), self.field.type, seen)
-
-
-def running_total(field: Field, column: pa.Array) -> RunningTotal | None:
-    """The running totals of a state column; None: it is not summed, or no sum of it is sure to be exact."""
-    if field.merger != "sum" or not (pa.types.is_int64(field.type) or pa.types.is_float64(field.type)):
-        return None
-    present = valid(column)
-    values = numbers(column)
-    if present is not None:
-        values = np.where(present, values, 0)
-    if pa.types.is_float64(field.type):
-        with np.errstate(invalid="ignore"):  # infinity and NaN
-            whole = values.astype(np.int64)
-        if not (whole == values).all():
-            return None
-        values, most = whole, _EXACT
-    else:
-        most = 2**63 - 1
-    if len(values) and max(int(values.max()), -int(values.min())) * len(values) >= most:
-        return None
-    counts = None if present is None else np.append(0, np.cumsum(present, dtype=np.int64))
-    return RunningTotal(field, np.append(0, np.cumsum(values, dtype=np.int64)), counts)
-
-
-def _dtype(field: Field) -> type:
-    return np.float64 if pa.types.is_float64(field.type) else np.int64
 
 
 def _naming(

@@ -122,7 +122,7 @@ def script_of(number: int, inputs: tuple[str | None, ...], ends: bool | None = N
     """Rows around the watermark, some of them late, some far ahead; ties, jumps, whole steps."""
     chance = random.Random(number)
     script, clock = TestStream(), 0
-    nows = dict.fromkeys(inputs, chance.choice([0, 0, 5, -10]))
+    nows: dict[str | None, float] = dict.fromkeys(inputs, chance.choice([0, 0, 5, -10]))
     spread = chance.choice([2, 4, 8, 20])
     for name in inputs:  # without a row its columns are unknown
         script = script.add([_row(chance, nows[name])], input=name)

@@ -88,6 +88,22 @@ def test_sums_of_floats_leave_nothing_behind():
     assert found == [(1e16, 1e16), (0.5, 1e16), (0.25, 1e16), (None, 0.75), (None, 0.25)]
 
 
+@pytest.mark.parametrize("keep", ["current", "history"])
+def test_doubles_that_do_not_fit_totals_are_recombined_and_leave_nothing_behind(keep):
+    spans = bm.Rolling({"1m": "1 minute", "3m": "3 minutes"}, step="1 minute", keep=keep)
+    floats = SOURCE.window(spans).allowed_lateness("1 hour").accumulate(s=Sum("v"))
+    values = [1e300, 0.1, float("inf"), 0.2]
+    script = TestStream().add(
+        [{"ts": 60 * i, "user": user, "v": v} for i, v in enumerate(values) for user in ("ann", "bob")]
+    )
+    panes = [pane for pane in floats.run(script.advance_watermark_to(360)) if pane.key["user"] == "bob"]
+    found = [(pane.values["s_1m"], pane.values["s_3m"]) for pane in panes]
+    inf = float("inf")
+    assert found == [(1e300, 1e300), (0.1, 1e300), (inf, inf), (0.2, inf), (None, inf), (None, 0.2)]
+    late = floats.run(script.advance_watermark_to(360).add([{"ts": 210, "user": "bob", "v": 1e300}]))
+    assert late[-1].values["s_3m"] == 1e300
+
+
 def test_conditions_and_computed_columns_apply_to_rows():
     rates = FEATURES.where(pc.field("v") > 2).with_columns(mean=pc.field("total_5m") / pc.field("n_5m"))
     (pane,) = rates.having(pc.field("n_2m") > 0).run(SCRIPT.advance_watermark_to(150))

@@ -1,0 +1,59 @@
+"""Rolling spans as real micro-batches with a restart, in a batch, and as an upsert table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import beamish as bm
+from beamish.accumulations import Count, Max, Sum
+from beamish.testing import TestStream
+
+SPANS = {"2m": "2 minutes", "5m": "5 minutes"}
+FEATURES = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("user")
+    .window(bm.Rolling(SPANS, step="1 minute", keep="history"))
+    .allowed_lateness("1 hour")
+    .accumulating_and_retracting()
+    .accumulate(n=Count(), total=Sum("v"), most=Max("v"))
+)
+SCRIPT = (
+    TestStream()
+    .add(
+        [{"ts": 30, "user": "ann", "v": 1.5}, {"ts": 70, "user": "ann", "v": 2.5}, {"ts": 20, "user": "bob", "v": None}]
+    )
+    .advance_watermark_to(240)
+    .add([{"ts": 50, "user": "ann", "v": 4.0}])
+    .advance_watermark_to(500)
+)
+
+
+def test_a_stream_with_a_restart_agrees_with_an_in_process_run(spark, by_key):
+    on_spark = SCRIPT.trace_on_spark(spark, FEATURES, restart_after=(1,))
+    for (event, panes), (_, expected) in zip(on_spark, SCRIPT.trace(FEATURES), strict=True):
+        assert by_key(panes) == by_key(expected), event
+
+
+def test_a_batch_gives_the_live_rows(spark):
+    rows = [
+        (datetime.fromtimestamp(ts, UTC), user, v)
+        for ts, user, v in [(30, "ann", 1.5), (70, "ann", 2.5), (50, "ann", 4.0), (20, "bob", None)]
+    ]
+    frame = spark.createDataFrame(rows, "ts timestamp, user string, v double")
+    found = {
+        (row.user, row.time.timestamp(), row.n_2m, row.total_5m, row.most_5m) for row in FEATURES.apply(frame).collect()
+    }
+    live = bm.live(FEATURES.run(SCRIPT))
+    own = {
+        (pane.key["user"], pane.timestamp.timestamp(), *(pane.values[name] for name in ("n_2m", "total_5m", "most_5m")))
+        for pane in live
+    }
+    assert found == own
+    current = FEATURES.window(bm.Rolling(SPANS, step="1 minute")).apply(frame)
+    assert sorted((row.user, row.n_5m, row.pane.is_last) for row in current.collect()) == [
+        ("ann", 0, True),
+        ("bob", 0, True),
+    ]
+    table = {(row.user, row.time.timestamp(), row.n_2m) for row in bm.live(FEATURES.apply(frame)).collect()}
+    assert table == {(user, at, n) for user, at, n, *_ in own}
