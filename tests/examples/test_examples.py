@@ -107,6 +107,15 @@ IN_PROCESS = {
           09:01:15 savings has 40
         still held: ['daily', 'savings']
     """,
+    "card_features": """
+        01:40 ON_TIME n_1h=1 n_24h=1 spent_24h=950
+        01:50 ON_TIME n_1h=2 n_24h=2 spent_24h=1030
+        02:40 ON_TIME n_1h=1 n_24h=2 spent_24h=1030
+        02 19:33 a True n_1h=3 n_24h=51 most_24h=950
+        02 20:50 a False n_1h=1 n_24h=51 most_24h=950
+        02 23:07 a False n_1h=0 n_24h=48 most_24h=950
+        43 labels with features, as in a batch
+    """,
     "rate_limit": """
          60 seconds: {'blue': 13, 'red': 13}
         130 seconds: {'blue': 25, 'red': 25}
