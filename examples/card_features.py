@@ -81,7 +81,7 @@ def serve(payments: list[dict[str, Any]]) -> None:
         )
 
 
-def train(payments: list[dict[str, Any]], labels: list[dict[str, Any]], batches: int) -> list[tuple[object, ...]]:
+def train(payments: list[dict[str, Any]], labels: list[dict[str, Any]], batches: int) -> list[tuple[Any, ...]]:
     """The live rows of the training table, from this many batches of both inputs."""
     script, end = TestStream(), 3 * DAY + HOUR
     for number in range(batches):
@@ -91,15 +91,15 @@ def train(payments: list[dict[str, Any]], labels: list[dict[str, Any]], batches:
             script = script.add(came, input=name) if came else script
         script = script.advance_watermark_to(until - 5 * MINUTE, input="features")
         script = script.advance_watermark_to(until - DAY - 5 * MINUTE, input="labels")
-    live: dict[object, Pane] = {}
+    live: dict[Any, Pane] = {}
     for pane in TRAINING.run(script.advance_watermark_to_infinity()):
         at = pane.timestamp, pane.key["card"], pane.index
         if pane.kind is PaneKind.PANE:
             live[at] = pane
         else:
             del live[at]
-    rows = [(f"{at:%d %H:%M}", card, pane.values["fraud"], shown(pane)) for (at, card, _), pane in live.items()]
-    return sorted(rows, key=repr)
+    joined = [(f"{at:%d %H:%M}", card, pane.values["fraud"], shown(pane)) for (at, card, _), pane in live.items()]
+    return sorted(joined, key=repr)
 
 
 def shown(pane: Pane) -> str:
