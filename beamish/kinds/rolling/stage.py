@@ -14,6 +14,7 @@ from beamish.contract.stage import Stage
 from beamish.contract.stored import Store, noted_takes
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import PREFIX, is_reserved
+from beamish.kinds.rolling.at_rest import NAME
 from beamish.kinds.rolling.operator import RollingOperator
 from beamish.kinds.rolling.plan import TIME, RollingPlan, value_name
 from beamish.kinds.window.parts.planning import make_plan
@@ -100,7 +101,7 @@ class RollingStage(WindowStage):
     # Stored state
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        return {}
+        return {Keeps.HELD: NAME}
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return noted_takes(notes, takes)
