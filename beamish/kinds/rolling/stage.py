@@ -246,7 +246,7 @@ def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     """Check that the names of output columns differ, ignoring case as Spark does."""
     rolling = options.window
     assert isinstance(rolling, Rolling)  # noqa: S101 - it is one of these
-    taken = dict.fromkeys((*PANE_COLUMNS, TIME), "the output has a column of this name")
+    taken: dict[str, str] = dict.fromkeys((*PANE_COLUMNS, TIME), "the output has a column of this name")
     own = [(str(name), "key column") for name in takes[0].keys]
     own += [
         (value_name(name, span), f"accumulate({name}=...) over span {span!r}: column")
