@@ -122,7 +122,7 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def said(error: BaseException) -> str:
+def describe_foreign(error: BaseException) -> str:
     """Class and text of a foreign error, which may contain row values."""
     return f"{type(error).__name__}: {HIDDEN if values_are_hidden() else _indented(_text(error))}"
 
@@ -159,7 +159,7 @@ def check_memory(error: BaseException) -> None:
     if isinstance(error, MemoryError):
         raise error
     if isinstance(error, OSError | RuntimeError | ImportError) and _OUT_OF_MEMORY.search(_text(error)):
-        raise MemoryError(said(error)) from error
+        raise MemoryError(describe_foreign(error)) from error
 
 
 _RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)

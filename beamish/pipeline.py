@@ -26,6 +26,10 @@ from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.gaps.option import read_gap_filling
+from beamish.kinds.gaps.stage import GapsStage
+from beamish.kinds.over.options import Frame, OverOptions
+from beamish.kinds.over.stage import OverStage
 from beamish.kinds.rolling.stage import rolling_or
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
@@ -462,6 +466,56 @@ class Pipeline:
         in_windows = WindowStage(WindowOptions(deduplication=options, with_dropped=dropped))
         return Pipeline(attrs.evolve(self.flow, stage=DeduplicateStage(options, in_windows, with_dropped=dropped)))
 
+    def fill_gaps(
+        self,
+        step: DurationLike,
+        *,
+        by: Literal["last", "linear", "null"],
+        within: DurationLike,
+        offset: DurationLike = 0,
+    ) -> Pipeline:
+        """Add a row per key for each cell of a grid that has none.
+
+        Rows are forwarded at once, with ``filled`` false. A row is filled, with ``filled`` true and the start of the cell as event
+        time, when the watermark reaches the end of its cell; with ``by="linear"`` the end of the cell of the next row. The stage has
+        no windows; ``allowed_lateness`` lets late rows correct what was filled, by retractions.
+
+        Args:
+            step: the length of a cell, above 0.
+            by: the values of a filled row: ``"last"``, those of the row before; ``"linear"``, numbers on the line between the rows before and
+                after it, as doubles, and only if these are at most ``within`` apart; ``"null"``. Among rows of one time the greatest by
+                value is the last, as for ``Last``.
+            within: how far after a row its gap is filled, at least ``step``.
+            offset: the start of one cell, counted from the epoch.
+
+        Returns:
+            a pipeline of panes without window: the columns of the rows, ``filled``, ``pane`` and ``timestamp``.
+
+        Raises:
+            OptionError: an argument is invalid, or more than a million rows would follow one.
+            PipelineError: the pipeline has windows, several inputs, or input that is retracted.
+
+        Example:
+            >>> import beamish as bm
+            >>> by_minute = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .fill_gaps("1 minute", by="last", within="1 hour")
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 10, "v": 1}, {"ts": 190, "v": 2}])
+            >>> [(pane.timestamp.minute, pane.values["v"], pane.values["filled"]) for pane in by_minute.run(script)]
+            [(0, 1, False), (3, 2, False), (1, 1, True), (2, 1, True)]
+        """
+        options = read_gap_filling(step, by, within, offset)
+        known = self.flow.stage.declared
+        stage = GapsStage(options, known("allowed_lateness") or Duration(0), self.flow.stage.with_dropped)
+        plain = WindowOptions(with_dropped=stage.with_dropped, allowed_lateness=stage.lateness)
+        if self.flow.stage != WindowStage(plain):
+            raise PipelineError(
+                f"{options.call}: it is a stage of its own; put the other calls in a stage before it, or in one after: .then(bm.Pipeline()....)"
+            )
+        return Pipeline(attrs.evolve(self.flow, stage=stage))
+
     def retain(
         self,
         *,
@@ -825,6 +879,52 @@ class Pipeline:
         if is_complete(flow):
             flow.completed.check()
         return Pipeline(flow)
+
+    def over(self, frame: Frame, *, order_by: str | None = None) -> Pipeline:
+        """Emit each row with values over the rows of its key around it, as SQL's OVER: ``accumulate`` declares them.
+
+        The rows of a key are ordered by event time, then ``order_by``, then all columns. A row is emitted when the watermark
+        passes its time. With an allowed lateness late rows are emitted at once, and under ``accumulating_and_retracting()`` they correct the
+        emitted rows whose frame holds them; the trigger ``AfterWatermark(early=Always())`` emits rows as they arrive. ``having`` on
+        ``bm.RowNumber()`` keeps the first rows of each key. The pipeline before it declares ``event_time``, ``key_by`` and
+        ``where`` only.
+
+        Args:
+            frame: the rows that accumulations hold: ``bm.Preceding("1 hour")``, ``bm.PrecedingRows(10)`` or ``bm.Unbounded()``.
+            order_by: a column that orders rows of the same key and event time.
+
+        Returns:
+            a pipeline whose rows are the columns of its input, the values of ``accumulate`` (accumulations, and ``bm.Lag``,
+            ``bm.Lead``, ``bm.RowNumber``, ``bm.Rank``, ``bm.DenseRank``, ``bm.FirstValue``, ``bm.LastValue``), ``window`` (null for
+            rows of a source), ``pane``, ``timestamp`` (the row's event time).
+
+        Raises:
+            OptionError: not a frame, or not a column name.
+            PipelineError: the pipeline declares more.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Sum
+            >>> spent = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("user")
+            ...     .over(bm.Preceding("1 hour"))
+            ...     .accumulate(total=Sum("amount"), before=bm.Lag("amount"), n=bm.RowNumber())
+            ... )
+            >>> rows = [{"ts": 10, "user": "ann", "amount": 5}, {"ts": 20, "user": "ann", "amount": 7}]
+            >>> for pane in spent.run(bm.testing.TestStream().add(rows).advance_watermark_to(30)):
+            ...     print(pane.values)
+            {'ts': 10, 'amount': 5, 'total': 5, 'before': None, 'n': 1}
+            {'ts': 20, 'amount': 7, 'total': 12, 'before': 5, 'n': 2}
+        """
+        _check("over(frame)", frame, Frame, "bm.Preceding('1 hour')")
+        options = OverOptions(frame, order_by)
+        if len(self.flow.inputs) > 1 or not only_takes(self.flow):
+            raise PipelineError(
+                f"over({options.arguments}): reads input rows, so the pipeline before it may declare event_time, key_by and where only; leave the rest out, or add a stage: first.then(bm.Pipeline().key_by(...).over(...))"
+            )
+        return Pipeline(Flow(OverStage(options), (taken_by(self.flow),)))
 
     def topic_config(self) -> dict[str, str]:
         """The settings of a compacted Kafka topic from which this table can be restored.

@@ -15,6 +15,10 @@ from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.gaps.option import GapFilling
+from beamish.kinds.gaps.stage import GapsStage
+from beamish.kinds.over.options import OverOptions
+from beamish.kinds.over.stage import OverStage
 from beamish.kinds.rolling.stage import RollingStage
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
@@ -36,6 +40,8 @@ class StageOptions:
         changes: the options of changes().
         versions: the options of its versioned table.
         as_of: the options of an as-of join.
+        gaps: the options of fill_gaps().
+        over: the options of an over stage.
         the rest: as declared, or None.
     """
 
@@ -66,6 +72,8 @@ class StageOptions:
     changes: ChangesOptions | None = None
     versions: VersionsOptions | None = None
     as_of: AsOfOptions | None = None
+    gaps: GapFilling | None = None
+    over: OverOptions | None = None
 
     @property
     def retracts(self) -> bool:
@@ -110,6 +118,14 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
         options = attrs.evolve(options, with_dropped=changes.with_dropped)
     if isinstance(stage, DeduplicateStage):
         options = attrs.evolve(options, deduplication=stage.options, with_dropped=stage.with_dropped)
+    gaps = stage.options if isinstance(stage, GapsStage) else None
+    if isinstance(stage, GapsStage):
+        mode = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING if stage.lateness.us else None
+        options = attrs.evolve(options, mode=mode, allowed_lateness=stage.lateness, with_dropped=stage.with_dropped)
+    over = stage.options if isinstance(stage, OverStage) else None
+    if over:
+        own = ("mode", "with_dropped", "accumulations", "derived", "having", "allowed_lateness")
+        options = attrs.evolve(options, **{name: getattr(over, name) for name in own})
     versions, as_of = versions_of(stage)
     if versions:
         mode = as_of.mode if as_of else bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
@@ -120,7 +136,8 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
     del declared["allow_data_loss"]
     declared["with_dropped"] = options.lists_dropped
     place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
-    return StageOptions(*place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of)
+    of_kinds: dict[str, Any] = {"changes": changes, "versions": versions, "as_of": as_of, "gaps": gaps, "over": over}
+    return StageOptions(*place, suppress=suppress, **(declared | of_kinds))
 
 
 def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | None]:

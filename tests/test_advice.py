@@ -97,6 +97,10 @@ MODES = [PLAIN.trigger(Always()).discarding(), PLAIN.trigger(Always()).accumulat
 CHANGELOG = bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0))
 TABLE_OF_PANES = bm.Pipeline().key_by("team").versions(5)
 
+HOUR = START.key_by("team").over(bm.Preceding("1 hour"))
+PER_ROW = HOUR.accumulate(n=Count())
+AT_ONCE = PER_ROW.trigger(AfterWatermark(early=Always()))
+OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
 SET = CHANGES.changes()
 SOON = bm.UntilTimeLimit(5, clock="event")
 
@@ -181,6 +185,60 @@ FIXED = {
         name: [lambda: PLAIN.accumulate(s=Sum("score")).run(ONE_ROW)]
         for name in ("sum of text", "mean of text", "stddev of a list", "quantiles of text")
     },
+    # over
+    "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
+    "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],
+    "lag of no column": [lambda: bm.Lag("score")],
+    "a default of another type": [lambda: HOUR.accumulate(before=bm.Lag("score", default=0)).run(ONE_ROW)],
+    "lag in a window": [
+        START.over(bm.Unbounded()).accumulate(before=bm.Lag("score")),
+        PLAIN.accumulate(last=Last("score")),
+    ],
+    "nothing to compute": [HOUR.accumulate(total=Sum("amount"), before=bm.Lag("amount"))],
+    "over after a window": [UPDATING.then(OVER_ALL.allowed_lateness(5).accumulating_and_retracting())],
+    "over twice": [PER_ROW.then(OVER_ALL)],
+    "over a merge": [bm.merge(a=START, b=START).window(TENS).accumulate(n=Count()).then(OVER_ALL)],
+    "a window after over": [PER_ROW.then(bm.Pipeline().window(TENS).accumulate(all=Sum("n")))],
+    "where after over": [
+        START.where(SOME).over(bm.Unbounded()).accumulate(n=Count()),
+        PER_ROW.having(pc.field("n") > 1),
+    ],
+    "deduplicate after over": [
+        START.deduplicate("score", within="1 hour")
+        .then(bm.Pipeline().key_by("team").over(bm.Unbounded()))
+        .accumulate(n=Count())
+    ],
+    "only updated": [PER_ROW],
+    "over, on_error": [START.where(SOME).over(bm.Unbounded()).accumulate(n=Count())],
+    "forget_after": [PER_ROW.trigger(t.Default()).allowed_lateness(0).with_dropped().having(pc.field("n") > 1)],
+    "lateness in rows": [PER_ROW.allowed_lateness("1 hour").discarding()],
+    "over, accumulating": [PER_ROW.accumulating_and_retracting(), PER_ROW.discarding()],
+    "a trigger by the clock": [PER_ROW, AT_ONCE.discarding()],
+    "early by several rows": [PER_ROW, AT_ONCE.discarding()],
+    "early without a mode": [AT_ONCE.discarding(), AT_ONCE.accumulating_and_retracting()],
+    "lateness without a mode": [
+        PER_ROW.allowed_lateness("1 hour").discarding(),
+        PER_ROW.allowed_lateness("1 hour").accumulating_and_retracting(),
+    ],
+    "discarding over a stage that retracts": [
+        UPDATING.then(OVER_ALL.allowed_lateness(5).accumulating_and_retracting())
+    ],
+    "panes without timestamp": [TIMED.then(OVER_ALL), PLAIN.then(OVER_ALL)],
+    "panes later than the lateness": [
+        LATE.accumulating().suppress(bm.UntilWindowCloses()).then(OVER_ALL.allowed_lateness("5 seconds").discarding())
+    ],
+    "changes of a table": [HOUR.accumulate(n=Count())],
+    "a Fold that cannot merge": [HOUR.accumulate(most=Fold(0, max, "score", merge=max))],
+    "an accumulation of an input": [PER_ROW],
+    "a value called pane": [HOUR.accumulate(panes=Count())],
+    "a value called like a column": [lambda: HOUR.accumulate(points=Sum("score")).run(ONE_ROW)],
+    "over, a value called like the key": [HOUR.accumulate(teams=Count())],
+    "a reserved name": [HOUR.accumulate(beamish_n=Count())],
+    "a suppress": [
+        PLAIN.suppress(SOON).then(OVER_ALL.allowed_lateness(5).discarding()),
+        PER_ROW.then(bm.Pipeline().window(TENS).accumulate(all=Sum("n")).suppress(SOON)),
+    ],
+    "dropped rows before a stage": [PER_ROW.then(OVER_ALL.with_dropped())],
     # tables and joins
     "history is text": [CHANGES.versions("10 minutes"), CHANGES.versions("1 hour 30 minutes")],
     "lateness above the history": [CHANGES.versions("2 hours", allowed_lateness="2 hours")],

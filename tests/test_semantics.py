@@ -112,6 +112,9 @@ ELSEWHERE = {
     "inspect": "tests/at_rest/test_inspect.py",
     "kept-windows": "tests/kinds/window/test_laws_kept_windows.py",
     "live-panes": "tests/forms/test_changelogs.py",
+    "over-batch": "tests/kinds/over/test_on_spark.py",
+    "over-restart": "tests/kinds/over/test_over.py",
+    "over-state": "tests/kinds/over/test_over.py",
     "own-windows": "tests/laws/test_twin.py",
     "pane-change": "tests/laws/test_change_and_sequence.py",
     "pane-sequence": "tests/laws/test_change_and_sequence.py",
@@ -128,7 +131,14 @@ ELSEWHERE = {
     "versions-table": "tests/versioned_table/test_versioned_table.py",
 }
 """Rules of what a transcript cannot show, such as Spark, restarts and DataFrames: each with a file that tests it."""
-NO_RULES = {"as-of-joins-when", "as-of-joins-sources", "laws", "corner-cases", "differences-from-beam"}
+NO_RULES = {
+    "as-of-joins-when",
+    "as-of-joins-sources",
+    "over-differences",
+    "laws",
+    "corner-cases",
+    "differences-from-beam",
+}
 
 
 def test_every_rule_stands_beside_a_transcript_or_has_tests_elsewhere():

@@ -25,6 +25,7 @@ PAGES = [
     "stages",
     "suppress",
     "tables",
+    "over",
     "changelogs",
     "running",
     "laws",

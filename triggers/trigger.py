@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.errors import OptionError, UserFunctionError, cause, check_memory, said, shown
+from beamish.errors import OptionError, UserFunctionError, cause, check_memory, describe_foreign, shown
 from beamish.kernels.codec import unshared
 from beamish.kernels.identity import plain_repr
 from beamish.markup import html_table
@@ -273,7 +273,7 @@ class Trigger:
             return getattr(self, method)(*arguments)
         except Exception as error:  # noqa: BLE001 - it is raised again
             check_memory(error)
-            raise self._wrong(window, f"{method}{shown(arguments)} raised {said(error)}") from cause(error)
+            raise self._wrong(window, f"{method}{shown(arguments)} raised {describe_foreign(error)}") from cause(error)
 
     def _wrong(self, window: int, words: str) -> UserFunctionError:
         result = UserFunctionError(f"{self!r}.{words}; fix it and restart from the checkpoint; no data was lost")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beamish.errors import UserFunctionError, cause, check_memory, said, shown
+from beamish.errors import UserFunctionError, cause, check_memory, describe_foreign, shown
 from beamish.kernels.buffers import binary_column
 from beamish.kernels.codec import ALLOWED, decode, encode, unshared
 from beamish.kernels.groups import Groups
@@ -115,7 +115,7 @@ def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception
     if "<" in getattr(getattr(owner, method, None), "__qualname__", ""):
         # A checkpoint identifies it by its code (kernels/identity.py), so it rejects the fixed one.
         way_out = "move it to a module-level function, which a checkpoint identifies by name; a lambda or inner function is identified by its code, so begin a new checkpoint over the same rows"
-    raised = f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {said(error)}"
+    raised = f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {describe_foreign(error)}"
     result = UserFunctionError(f"{raised}; {way_out}")
     result.group, result.raised = number, raised
     return result

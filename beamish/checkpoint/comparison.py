@@ -228,8 +228,8 @@ def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Descriptio
     found = (
         _carried_over if stored.about.spec else partial(_carried_over_in_lines, stored.notes.values(), flow.operator)
     )
-    told = {one.what: one for one in found(stored.about, now, now_lines) if one.what not in said_already}
-    yield from (Change(number, **attrs.asdict(one)) for one in told.values())
+    unsaid = {one.what: one for one in found(stored.about, now, now_lines) if one.what not in said_already}
+    yield from (Change(number, **attrs.asdict(one)) for one in unsaid.values())
 
 
 def _carried_over(then: Description, now: Description, now_lines: Mapping[str, str]) -> Iterator[Compared]:
@@ -292,16 +292,16 @@ def _words_of(what: str, line: str) -> str:
 
 def _of_state(number: int, notes: Collection[DictStore], operator: Operator) -> Iterator[Change]:
     """Incompatible changes, then compatible ones, without duplicates."""
-    told: dict[tuple[bool, str], Change] = {}
+    changes: dict[tuple[bool, str], Change] = {}
     for one in (part for store in notes for part in operator.compared(store)):
-        told.setdefault((one.refused, one.what), Change(number, **attrs.asdict(one)))
-    refused = [change for change in told.values() if change.refused]
+        changes.setdefault((one.refused, one.what), Change(number, **attrs.asdict(one)))
+    refused = [change for change in changes.values() if change.refused]
     unreadable = None if refused else _unreadable(notes, operator)
     if unreadable is not None:
         yield Change(number, "state", "", "", refused=True, means=unreadable)
         return
     yield from refused
-    yield from (change for change in told.values() if not change.refused)
+    yield from (change for change in changes.values() if not change.refused)
 
 
 def _unreadable(notes: Iterable[DictStore], operator: Operator) -> str | None:

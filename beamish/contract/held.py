@@ -35,7 +35,7 @@ class HeldRows(Answer):
     @property
     def schema(self) -> pa.Schema:
         """``suppress``, keys, window, values, ``kind``, ``timestamp``, ``since``, ``due``; the last two on the clock that is waited for."""
-        own = [field for field in self.operator.panes([]).schema if field.name not in _HIDDEN]
+        own = [field for field in self.operator.rows([]).schema if field.name not in _HIDDEN]
         times = [(name, TIMESTAMP) for name in ("timestamp", "since", "due")]
         return pa.schema([("suppress", pa.string()), *own, ("kind", pa.string()), *times])
 

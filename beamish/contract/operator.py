@@ -17,27 +17,24 @@ Laws (tests/laws/test_operators.py, for every operator):
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, Compared
 from beamish.contract.clocks import Clocks
 from beamish.contract.drops import DROPPED, Counts, counts_of_output
-from beamish.contract.keys import shard_of, times_of, to_shards
+from beamish.contract.keys import times_of, to_shards
 from beamish.contract.relation import Relation
+from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
-from beamish.contract.updates import Block, Updates
-from beamish.kernels.buffers import Flags, Ints
+from beamish.contract.updates import Updates
 from beamish.kernels.codes import normalise
 from beamish.kernels.column_names import EVENT_TIME
-from beamish.kernels.groups import Groups
-from beamish.kernels.order import Key
 from beamish.watermarks import Watermark, known_us
 
 
@@ -50,20 +47,18 @@ class Cadence(enum.Enum):
     """In every step, since the number of steps matters."""
 
 
-Finish = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
 @attrs.frozen
 class Native:
     """A native Spark operator.
 
     Attributes:
-        name: AGGREGATION or WINDOW_FUNCTION.
+        name: AGGREGATION, WINDOW_FUNCTION or OVER.
         plan: the stage's plan that it implements.
     """
 
     AGGREGATION: ClassVar = "aggregation"
     WINDOW_FUNCTION: ClassVar = "window function"
+    OVER: ClassVar = "window functions"
 
     name: str
     plan: Any
@@ -79,8 +74,8 @@ class Shard(Protocol):
         next_due_us: the least watermark at which something is due; None: nothing is.
         dropped: number of rows dropped so far, by reason.
         counts: metrics of the last step.
-        held: the ``name`` of the suppress that the state was written with, and the number of buffered ``updates``; None: no
-            suppress so far.
+        held: the ``name`` of the suppress that the state was written with, and the number of buffered ``updates``, stored by ``save``;
+            None: no suppress so far.
     """
 
     operator: Operator
@@ -127,8 +122,8 @@ class Shard(Protocol):
         """
         ...
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
-        """Write the changes of the step; ``held``: the suppress's buffer after it."""
+    def save(self) -> None:
+        """Write the changes of the step."""
         ...
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
@@ -149,9 +144,7 @@ class Operator(Protocol):
         needs_clock: whether its shards need the processing-time clock.
         cadence: when its shards must be stepped. (Downstream of a stage: in every step, since panes arrive before the watermark moves.)
         holds_watermark: whether the forwarded watermark may trail the input watermark.
-        adds_up: whether a later update adds to an earlier one, by ``combine``; otherwise it replaces it.
-        waits_for_pane: whether retractions of merged windows wait for the next pane of the result.
-        keeps_newest: whether updates are changes, of which the newest by ``newest_keys`` is kept, and not panes of a window.
+        chained: the parts of its stage that take its updates (``contract/chain.py``).
     """
 
     takes: Sequence[Relation]
@@ -161,9 +154,7 @@ class Operator(Protocol):
     needs_clock: bool = False
     cadence: Cadence = Cadence.WHEN_DUE
     holds_watermark: bool = False
-    adds_up: bool = False
-    waits_for_pane: bool = False
-    keeps_newest: bool = False
+    chained: Sequence[Any] = ()
 
     def moves_by(self, policies: Sequence[Watermark]) -> None:
         """Set clock requirements from watermark policies: whether they need the clock, and whether one counts steps."""
@@ -217,75 +208,37 @@ class Operator(Protocol):
 
     def rows(self, updates: Sequence[Updates]) -> pa.Table:
         """The updates of a step as rows of output, in ``gives.schema``; without windows that merged away."""
-        return self.panes(updates)
-
-    def panes(self, updates: Sequence[Updates]) -> pa.Table:
-        """The same, before computed columns and ``having``."""
         schema = self.gives.schema
         assert schema is not None  # noqa: S101 - it is bound
         return pa.concat_tables([part.rows(schema) for part in updates] or [schema.empty_table()])
 
-    # For a suppress
+    @property
+    def core(self) -> Operator:
+        """The operator without chained parts."""
+        return self
 
     @cached_property
-    def key_schema(self) -> pa.Schema:
-        """The keys of updates."""
-        return pa.schema([self.gives.columns.field(name) for name in self.gives.keys])
-
-    @cached_property
-    def value_schema(self) -> pa.Schema:
-        """The values of updates."""
-        return pa.schema([self.gives.columns.field(name) for name in self.gives.values])
-
-    def shard_of(self, keys: pa.Table) -> int:
-        """The shard of a key, one row."""
-        return shard_of(keys.select(list(self.takes[0].keys)), self.shards)
-
-    def closes_us(self, end_us: Ints) -> Ints:
-        """int64, microseconds: the watermark at which windows with these ends close."""
-        return end_us
-
-    def combine(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """The values of each group, summed; called if it ``adds_up``."""
-        raise TypeError(f"{type(self).__name__} does not pre-aggregate")
-
-    def newest_keys(self, time_us: Ints, deletes: Flags, values: pa.Table) -> tuple[list[Key], list[Key]]:
-        """Sort keys (``kernels/order.py``) of changes: the greatest is the newest; called if it ``keeps_newest``.
-
-        Args:
-            time_us: int64[n], their event times.
-            deletes: bool[n], whether they delete.
-            values: n rows.
-
-        Returns:
-            the keys that precede the order of steps, and those that follow it.
-        """
-        return [], []
-
-    def replaces_unseen(self, columns: Block) -> Flags:
-        """Whether panes may replace earlier ones that are not retracted: bool, one per update."""
-        return np.zeros(len(columns["kind"]), dtype=bool)
+    def slots(self) -> Slots:
+        """Its updates by key and window, for a suppress."""
+        keys, values = (
+            pa.schema([self.gives.columns.field(name) for name in names])
+            for names in (self.gives.keys, self.gives.values)
+        )
+        return Slots(keys=keys, values=values)
 
     # Stored state (contract/at_rest.py)
 
-    @property
-    def core(self) -> Operator:
-        """The wrapped operator, or itself."""
-        return self
-
     def answer(self, asked: Asked) -> Answer:
-        """See ``contract/at_rest.py``; a wrapper answers with its core."""
-        if self.core is self:
-            raise NotImplementedError(f"{type(self).__name__} does not store {asked.what}, which its stage declares")
-        return self.core.answer(asked)
+        """See ``contract/at_rest.py``."""
+        raise TypeError(f"{type(self).__name__} does not store {asked.what}, which its stage declares")
 
     def compared(self, store: Store) -> Iterator[Compared]:
         """Differences to a shard's metadata, besides those that ``open`` rejects; empty if the metadata cannot be read."""
-        return iter(()) if self.core is self else self.core.compared(store)
+        return iter(())
 
     def changeable(self, store: Store) -> Mapping[str, Any] | None:
         """The specs of options in a shard's metadata that may change; None: it has no options, or cannot be read."""
-        return None if self.core is self else self.core.changeable(store)
+        return None
 
     # Batch plans (spark/compile/batch.py)
 
@@ -298,11 +251,6 @@ class Operator(Protocol):
     def parts(self) -> Mapping[str | None, Operator]:
         """The operators with separate output in a batch: one per windowing, by name; or itself."""
         return {None: self}
-
-    @property
-    def unfinished(self) -> tuple[Operator, Finish | None]:
-        """The operator without its final row transformation, and that transformation, per batch, or None."""
-        return self, None
 
 
 def counts_of_step(

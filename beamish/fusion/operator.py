@@ -200,7 +200,7 @@ class FusedShard(Shard):
             of_links[payload[-1]].append(payload[:-1])
         return of_links
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         for shard in self._shards:
             shard.save()
         if self._is_new:

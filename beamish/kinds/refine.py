@@ -7,13 +7,15 @@ It is stateless: a retraction has the values of the pane that it retracts, so it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.contract.chain import Chain, Chained
+from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import Flags
@@ -22,8 +24,8 @@ from beamish.pane import PaneChange, PaneKind
 
 
 @attrs.define(slots=False, eq=False)
-class Refinement:
-    """How the output of a stage is refined.
+class Refinement(Chained):
+    """Computed columns and a condition, chained to an operator (see ``contract/chain.py``).
 
     Attributes:
         of: the output of the stage.
@@ -52,8 +54,9 @@ class Refinement:
             check_condition(f"having({self.having!r})", self.having, schema)
         self.gives = attrs.evolve(self.of, schema=schema)
 
-    def refine(self, panes: pa.Table) -> pa.Table:
-        """Refine the output rows of the stage; dropped rows pass unchanged."""
+    def rows(self, rows: pa.Table) -> pa.Table:
+        """Output rows of the stage, refined; dropped rows pass unchanged."""
+        panes = rows
         if not panes.num_rows:
             return self.gives.schema.empty_table()  # type: ignore[union-attr]
         way_out = NO_OTHER if self.gives.retracts else ANOTHER
@@ -68,10 +71,12 @@ class Refinement:
             panes = _apart(panes, np.asarray(kept)).filter(kept)
         return panes
 
-    def refined_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same for ``mapInArrow``."""
-        for batch in batches:
-            yield from self.refine(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
+def refined(operator: Operator, derived: Mapping[str, Formula], having: Formula | None) -> Operator:
+    """An operator with computed columns and a condition, if there are any (ColumnError: as ``Refinement``)."""
+    if not derived and having is None:
+        return operator
+    return Chain(operator, [Refinement(operator.gives, derived, having)])
 
 
 def _apart(panes: pa.Table, kept: Flags) -> pa.Table:

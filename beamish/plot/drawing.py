@@ -282,8 +282,8 @@ def _svg(picture: Picture, name: str, width: int) -> str:
 
 def _tell(group: ET.Element, mark: Mark) -> None:
     """Add the attributes of a mark to its group."""
-    told = {"since": mark.since, "begins": mark.begins, "until": mark.until}
-    group.attrib.update({f"data-{name}": repr(time) for name, time in told.items() if time is not None})
+    times = {"since": mark.since, "begins": mark.begins, "until": mark.until}
+    group.attrib.update({f"data-{name}": repr(time) for name, time in times.items() if time is not None})
     group.attrib.update({f"data-{name}": fact for name, fact in mark.facts.items() if fact})
     group.attrib.update({"data-kind": mark.kind, "data-panel": str(mark.panel)})
     if mark.until is not None:

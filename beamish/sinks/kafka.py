@@ -96,6 +96,6 @@ class KafkaSink(OfDriver):
 
         formats = {"key_format": self.key_format, "value_format": self.value_format}
         records = changelog(batch_df, "kafka", fields=self.fields, keys=self.keys, **formats)
-        told = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
+        options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
         with connector_errors(batch_df.sparkSession, f"sinks.kafka(..., {printable(self.topic)})"):
-            records.write.format("kafka").options(**told).mode("append").save()
+            records.write.format("kafka").options(**options).mode("append").save()

@@ -30,7 +30,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.stored import Store
-from beamish.errors import StateError, cause, check_memory, said
+from beamish.errors import StateError, cause, check_memory, describe_foreign
 from beamish.kernels.buffers import from_bytes, to_bytes
 
 
@@ -116,7 +116,7 @@ def naming_entry(name: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
         check_memory(error)
         raise StateError(
-            f"the state store's entry {name!r} is not what was written ({said(error)}): restore the "
+            f"the state store's entry {name!r} is not what was written ({describe_foreign(error)}): restore the "
             "checkpoint from a copy, or start from a new one"
         ) from cause(error)
 

@@ -11,7 +11,7 @@ import attrs
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.operator import Operator, Shard
-from beamish.contract.stored import Note, Store
+from beamish.contract.stored import INDEX, Note, Store
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.tables.entries import WINDOWINGS
@@ -22,12 +22,23 @@ _OLDER = 3
 NOTE_FORMAT = 1
 """The format of the metadata of kinds other than windows."""
 
-_KINDS: dict[str, tuple[str, Collection[str]]] = {}
-"""Declarations of kinds, by ``kind_entry``."""
+DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING = "duplicates", "changes", "table", "gaps", "over", "rolling"
+"""Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
+_KINDS: dict[str, tuple[str, Collection[str]]] = {
+    INDEX: ("a stage with windows", [WINDOWINGS]),
+    WINDOWINGS: ("a stage with several windowings", [INDEX]),
+    DUPLICATES: ("a stage of deduplication without windows", ()),
+    CHANGES: ("a stage of changes()", ()),
+    VERSIONS: ("a versioned table or a join with one", ()),
+    GAPS: ("a stage of fill_gaps()", ()),
+    OVER: ("a stage of over(...)", ()),
+    ROLLING: ("a stage with rolling spans", ()),
+}
+"""The description of each, and entries of other forms of the kind, which it compares itself."""
 
 
 def kind_entry(entry: str, words: str, *, beside: Collection[str] = ()) -> str:
-    """Declare the entry that identifies a kind of stage; returns the entry.
+    """Declare the entry that identifies a kind of stage of your own; returns the entry.
 
     Args:
         entry: its name. If it is a JSON object with ``clocks`` and ``dropped``, ``bm.inspect`` shows them.
@@ -183,7 +194,8 @@ class NotedShard(Shard):
         """Declare the note of such shards."""
         return entry_note(cls.ENTRY, identity, partial(read_note, entry=cls.ENTRY, holds=cls.HOLDS, by=by))
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         about = {"format": NOTE_FORMAT, "identity": self.operator.identity}
         about |= {"clocks": attrs.asdict(self.clocks), "dropped": self.dropped}
-        self._store.put(self.ENTRY, json.dumps(about if held is None else about | {"held": held}).encode())
+        about |= {} if self.held is None else {"held": dict(self.held)}
+        self._store.put(self.ENTRY, json.dumps(about).encode())

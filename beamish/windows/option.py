@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beamish.durations import Duration
-from beamish.errors import OptionError, UserFunctionError, cause, check_memory, said, shown
+from beamish.errors import OptionError, UserFunctionError, cause, check_memory, describe_foreign, shown
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.identity import plain_repr
 from beamish.markup import html_table
@@ -206,7 +206,7 @@ class WindowOption:
                 own = [read_window(window) for window in self.assign(*arguments)]
             except Exception as error:  # noqa: BLE001 - re-raised
                 check_memory(error)
-                raised = f"{self!r}.assign{shown(arguments)} raised {said(error)}"
+                raised = f"{self!r}.assign{shown(arguments)} raised {describe_foreign(error)}"
                 result = UserFunctionError(f"{raised}; fix it and restart from the checkpoint; no data was lost")
                 result.group, result.raised = row, raised
                 raise result from cause(error)

@@ -216,6 +216,39 @@ CASES = {
         of_inputs(BEFORE),
         of_inputs(AFTER),
     ),
+    "over": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .over(bm.Preceding("5 seconds"), order_by="score")
+        .allowed_lateness("7 seconds")
+        .accumulating_and_retracting()
+        .accumulate(n=a.Count(), sum=a.Sum("score"), names=a.Collect("name"), least=bm.FirstValue("score")),
+        BEFORE,
+        AFTER,
+    ),
+    "over_all": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .over(bm.Unbounded())
+        .discarding()
+        .accumulate(
+            sum=a.Sum("score"),
+            first=bm.FirstValue("name"),
+            before=bm.Lag("score", 2),
+            after=bm.Lead("score"),
+            number=bm.RowNumber(),
+            dense=bm.DenseRank(),
+        ),
+        TestStream(
+            (*BEFORE.events, *TestStream().advance_watermark_to(40).add(rows(90)).advance_watermark_to(45).events)
+        ),
+        TestStream()
+        .add([*rows(91, 92), *rows(92, team="blue")])
+        .advance_watermark_to(99)
+        .advance_watermark_to_infinity(),
+    ),
     "merge": Case(
         bm.merge(
             sums=pipeline().window(bm.FixedWindows("10 seconds")).accumulate(sum=a.Sum("score")),

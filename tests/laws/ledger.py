@@ -25,8 +25,10 @@ def check_rows(pipeline: bm.Pipeline, panes: Sequence[Pane]) -> None:
 
 
 def begins_again(pipeline: bm.Pipeline) -> bool:
-    """Whether idle keys expire, so that their next row starts another window with the same bounds."""
+    """Whether idle keys expire, so that their next row starts another window; or rows keep the windows of panes they were."""
     options = said(pipeline)
+    if options.over:
+        return True
     windows = options.window.options.values() if isinstance(options.window, bm.Windowings) else [options.window]
     return options.forget_after is not None or any(getattr(one, "idle", None) for one in windows)
 

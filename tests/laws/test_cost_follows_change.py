@@ -53,6 +53,12 @@ PIPELINES = {
     "versions": TABLE,
     "as-of join": bm.as_of_join(left=bm.Pipeline().event_time("ts", PATIENT), right=TABLE, on="k"),
     "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
+    "gaps": SOURCE.fill_gaps("1 minute", by="last", within="1 hour"),
+    "over": SOURCE.over(bm.Preceding("1 minute"))
+    .trigger(AfterWatermark(early=Always()))
+    .accumulating_and_retracting()
+    .accumulate(n=Count(), total=Sum("v")),
+    "over, waiting": SOURCE.over(bm.PrecedingRows(3)).accumulate(n=Count(), before=bm.Lag("v")),
     "rolling spans": SOURCE.window(bm.Rolling({"1h": "1 hour", "24h": "24 hours"}, step="1 minute")).accumulate(
         n=Count()
     ),

@@ -26,17 +26,17 @@ FIX = f'os.environ["PYSPARK_PYTHON"] = "{sys.executable}"'
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("found", "words"),
     [
         ({"missing": ["pyarrow", "pandas"]}, "run /venv/bin/python, which has no pyarrow, pandas; before the session"),
         ({"missing": ["beamish"]}, "run /venv/bin/python, which has no beamish; before the session"),
         ({"beamish": "0.0.1"}, f"which has beamish 0.0.1; here it is {bm.__version__}: install one of them in both"),
     ],
 )
-def test_missing_packages_of_workers_are_reported_in_one_line(told, words):
-    said = workers.what_is_wrong({**FINE, **told}, connect=False)
+def test_missing_packages_of_workers_are_reported_in_one_line(found, words):
+    said = workers.what_is_wrong({**FINE, **found}, connect=False)
     assert words in said
-    assert (FIX in said) == ("missing" in told)
+    assert (FIX in said) == ("missing" in found)
     assert not workers.what_is_wrong(FINE, connect=False)
 
 

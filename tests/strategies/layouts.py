@@ -12,13 +12,13 @@ import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
+from beamish.contract.chain import Chain
 from beamish.contract.operator import Cadence, Operator
 from beamish.fusion.groups import APART, FUSE
 from beamish.fusion.operator import FusedOperator
 from beamish.kinds.suppress import shard as newest_shard
-from beamish.kinds.suppress.operator import SuppressOperator
-from beamish.kinds.suppress.shard import NewestShard, SuppressShard
 from beamish.kinds.versions.table import TablePolicy
+from beamish.kinds.window.windowings import WindowingsOperator
 from beamish.local import Variation, run
 from beamish.pane import Pane
 from beamish.script import Event, as_step
@@ -40,24 +40,14 @@ POLICIES: dict[type[Any], list[Any]] = {
 """Policies by class: the most segments possible, and numbers that grow and shrink."""
 
 
-@attrs.define(slots=False, eq=False)
-class CutSuppress(SuppressOperator):
-    """A suppress with another segment policy."""
-
-    policy: SegmentPolicy = attrs.field(kw_only=True)
-
-    def open(self, store: Any) -> SuppressShard:
-        kind = NewestShard if self.inner.keeps_newest else SuppressShard
-        return kind(self.inner, self.suppress, store, self.policy)
-
-
 def cut(operator: Any, how: int) -> Any:
     """The operator with segments by one of the ``POLICIES``."""
     if isinstance(operator, FusedOperator):
         return FusedOperator([attrs.evolve(link, operator=cut(link.operator, how)) for link in operator.links])
-    if isinstance(operator, SuppressOperator):
-        inner = cut(operator.inner, how)
-        return CutSuppress(inner, operator.suppress, operator.gives, policy=POLICIES[SegmentPolicy][how])
+    if isinstance(operator, Chain):
+        return Chain(cut(operator.core, how), [cut(one, how) for one in operator.chained])
+    if isinstance(operator, WindowingsOperator):
+        return WindowingsOperator({name: cut(one, how) for name, one in operator.each.items()}, operator.gives)
     policy = getattr(operator, "policy", None)
     return operator if policy is None else attrs.evolve(operator, policy=POLICIES[type(policy)][how])
 

@@ -46,6 +46,14 @@ def is_replaced(flow: Flow, options: StageOptions, one: Pane, after: Pane) -> bo
             {name: value for name, value in one.values.items() if name != table},
             {name: value for name, value in after.values.items() if name != table},
         )
+    if options.gaps:  # the row of the same cell
+        return one.timestamp == after.timestamp
+    if options.over:  # the corrected values of a row
+        computed = {*options.over.accumulations, *options.over.derived}
+        rows = [{n: value for n, value in pane.values.items() if n not in computed} for pane in (one, after)]
+        return (one.window, one.timestamp, one.index + 1) == (after.window, after.timestamp, after.index) and same(
+            *rows
+        )
     if options.versions or options.changes or is_join(options):  # rows that never replace another
         return False
     return one.window == after.window

@@ -230,4 +230,4 @@ def test_shards_that_were_not_called_since_are_read_as_wide_too(wide_first):
     assert all(table.num_rows and table.schema.field("key").type == pa.struct({"k": pa.int64()}) for table in read)
     assert all(table["values"].to_pylist()[0]["all"] for table in read)
     at_rest = pipeline.flow.stage.at_rest(pipeline.flow.takes, list(notes.values()), Keeps.WINDOWS, shards=2)
-    assert at_rest.key_schema.types == [pa.int64()]
+    assert at_rest.slots.keys.types == [pa.int64()]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import attrs
 import numpy as np
@@ -28,8 +27,8 @@ from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, le
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
 from beamish.kinds.versions.plan import pack_changes, time_us_of
 from beamish.kinds.versions.table import LATEST, TablePolicy, horizon_us, versions_table
-from beamish.kinds.versions.table_shard import ENTRY, TableShard, arrive, read_note
-from beamish.tables.notes import entry_note
+from beamish.kinds.versions.table_shard import TableShard, arrive, read_note
+from beamish.tables.notes import VERSIONS, entry_note
 from beamish.watermarks import NO_WATERMARK_US
 
 
@@ -69,10 +68,10 @@ class AsOfShard(TableShard):
         self._take({number: rows for number, rows in arrived.items() if number not in of_stages}, clocks.watermark_us)
         return [*self._drops.updates, *self._out]
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         self._waiting.save()
         self._kept.save(horizon_us(self.clocks.watermark_us, self._lateness_us))
-        super().save(held)
+        super().save()
 
     def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
         """Process input at a watermark: the table's changes, then the left rows."""
@@ -224,7 +223,7 @@ class AsOfOperator(Operator):
 
     def notes(self) -> Sequence[Note]:
         check = partial(read_note, table=self.plan.table, inputs=len(self.takes))
-        return [entry_note(ENTRY, self.identity, check)]
+        return [entry_note(VERSIONS, self.identity, check)]
 
     @property
     def native(self) -> Native:

@@ -16,6 +16,7 @@ Its state is one entry, ``changes``: JSON with the clocks, the number of dropped
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 
 import attrs
 import numpy as np
@@ -27,15 +28,16 @@ from beamish.contract.clocks import in_range
 from beamish.contract.drops import EVENT_TIME_OUT_OF_RANGE, EXPIRED, NULL_EVENT_TIME, TAKEN, Drops, structs
 from beamish.contract.keys import from_shards, keyed_windows, to_shards
 from beamish.contract.operator import Operator, Shard
+from beamish.contract.slots import Slots
 from beamish.contract.stored import Note, Store
 from beamish.contract.updates import PANE_KIND, RETRACTION_KIND, UNKNOWN, Block, Updates, make_block
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.codes import normalise
 from beamish.kernels.column_names import EVENT_TIME, FIRST, ROWS
-from beamish.kernels.order import Key, sort_order
+from beamish.kernels.order import sort_order
 from beamish.kinds.changes.plan import ChangesPlan, deletes, newest_keys, windows_of
-from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.notes import CHANGES, NotedShard
 
 
 def pack_changes(plan: ChangesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
@@ -77,7 +79,7 @@ def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:
 class ChangesShard(NotedShard):
     """Some of the keys of a changes stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = kind_entry("changes", "a stage of changes()"), "changes"
+    ENTRY, HOLDS = CHANGES, "changes"
 
     def __init__(self, operator: Operator, plan: ChangesPlan, store: Store) -> None:
         super().__init__(operator, store, "changes()")
@@ -147,7 +149,6 @@ class ChangesOperator(Operator):
     """
 
     plan: ChangesPlan
-    keeps_newest = True
 
     def __attrs_post_init__(self) -> None:
         plan = self.plan
@@ -163,14 +164,19 @@ class ChangesOperator(Operator):
     def open(self, store: Store) -> Shard:
         return ChangesShard(self, self.plan, store)
 
-    def closes_us(self, end_us: Ints) -> Ints:
+    @cached_property
+    def slots(self) -> Slots:
+        plan = self.plan
+        return Slots(
+            keys=plan.key_schema,
+            values=plan.value_schema,
+            newest_keys=partial(newest_keys, plan),
+            closes_us=self._closes_us,
+            replaces_unseen=lambda columns: replaces(columns["kind"]),
+        )
+
+    def _closes_us(self, end_us: Ints) -> Ints:
         grace = 0 if self.plan.grace is None else self.plan.grace.us
         return np.where(
             end_us > END_OF_TIME_US - grace, END_OF_TIME_US, np.minimum(end_us, END_OF_TIME_US - grace) + grace
         )
-
-    def newest_keys(self, time_us: Ints, deletes: Flags, values: pa.Table) -> tuple[list[Key], list[Key]]:
-        return newest_keys(self.plan, time_us, deletes, values)
-
-    def replaces_unseen(self, columns: Block) -> Flags:
-        return replaces(columns["kind"])

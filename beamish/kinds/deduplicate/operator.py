@@ -6,8 +6,7 @@ dropped rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -24,7 +23,7 @@ from beamish.kernels.buffers import cast
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
 from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, RememberedIds, first_come, ids_of, ids_table
-from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.notes import DUPLICATES, NotedShard
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -32,7 +31,7 @@ from beamish.watermarks import NO_WATERMARK_US
 class DuplicatesShard(NotedShard):
     """Some of the ids of such a stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = kind_entry("duplicates", "a stage of deduplication without windows"), "ids"
+    ENTRY, HOLDS = DUPLICATES, "ids"
 
     def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
         super().__init__(operator, store, plan.options.call)
@@ -77,9 +76,9 @@ class DuplicatesShard(NotedShard):
         new = own.filter(pa.array(~again)).select(plan.value_schema.names)
         return [*drops.updates, Updates.of_rows(new, time_us[at][~again])]
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         self._remembered.save(self.clocks.watermark_us)
-        super().save(held)
+        super().save()
 
 
 @attrs.define(slots=False, eq=False)

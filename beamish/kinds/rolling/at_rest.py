@@ -45,7 +45,7 @@ class LiveRows(HeldRows):
         latest = rows["time_us"] == of_rows.greatest(rows["time_us"])[of_rows.of]
         due_us = _next_changes(plan, of_slices, slices["start_us"], watermark_us)[of_rows.of[latest]]
         rows = rows.take(latest)
-        return self.operator.panes([_updates(plan, rows)]), rows["time_us"], due_us
+        return self.operator.rows([_updates(plan, rows)]), rows["time_us"], due_us
 
 
 def _next_changes(plan: RollingPlan, groups: Groups, start_us: Ints, watermark_us: int) -> Ints:

@@ -8,11 +8,8 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked
-from beamish.contract.operator import Finish, Operator, Shard
-from beamish.contract.relation import Relation
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
-from beamish.contract.updates import Updates
-from beamish.kinds.refine import Refinement
 from beamish.kinds.rolling.at_rest import NAME, LiveRows
 from beamish.kinds.rolling.plan import RollingPlan
 from beamish.kinds.rolling.shard import BY, RollingShard
@@ -28,21 +25,16 @@ class RollingOperator(Operator):
     Attributes:
         plan: the stage's plan.
         policy: how slices are partitioned into segments.
-        refines: whether ``with_columns`` and ``having`` apply to its rows.
     """
 
     plan: RollingPlan
     policy: SpanPolicy = DEFAULT_POLICY
-    refines: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        plan, options = self.plan, self.plan.of.options
-        self._rows = WindowOperator(plan.of, refines=False)
+        plan = self.plan
+        self._rows = WindowOperator(plan.of)
         self.takes, self.shards, self.identity = plan.of.takes, plan.of.shards, plan.identity
-        self.of: Relation = attrs.evolve(plan.gives, schema=plan.schema)
-        refines = self.refines and (options.derived or options.having is not None)
-        self._refinement = Refinement(self.of, options.derived, options.having) if refines else None
-        self.gives = self.of if self._refinement is None else self._refinement.gives
+        self.gives = attrs.evolve(plan.gives, schema=plan.schema)
         self.moves_by([relation.policy for relation in self.takes])
 
     def reads(self, number: int) -> Sequence[str]:
@@ -68,18 +60,3 @@ class RollingOperator(Operator):
 
     def answer(self, asked: Asked) -> Answer:
         return LiveRows(self, NAME, self.plan)
-
-    @property
-    def unfinished(self) -> tuple[Operator, Finish | None]:
-        if self._refinement is None:
-            return self, None
-        return attrs.evolve(self, refines=False), self._refinement.refined_batches
-
-    def rows(self, updates: Sequence[Updates]) -> pa.Table:
-        rows = self.panes(updates)
-        return rows if self._refinement is None else self._refinement.refine(rows)
-
-    def panes(self, updates: Sequence[Updates]) -> pa.Table:
-        schema = self.of.schema
-        assert schema is not None  # noqa: S101 - it is bound
-        return pa.concat_tables([part.rows(schema) for part in updates] or [schema.empty_table()])

@@ -6,8 +6,7 @@ boundaries that have passed; they are looked at as it arrives, or, if none of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -30,7 +29,7 @@ from beamish.kinds.rolling.values import of_spans, values_at
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import as_listed
 from beamish.kinds.window.step.packing import about
-from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.notes import ROLLING, NotedShard
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -40,7 +39,7 @@ BY = "window(bm.Rolling(...))"
 class RollingShard(NotedShard):
     """A shard (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = kind_entry("rolling", "a stage with rolling spans"), "slices of rows"
+    ENTRY, HOLDS = ROLLING, "slices of rows"
 
     def __init__(self, operator: Operator, plan: RollingPlan, store: Store, policy: SpanPolicy) -> None:
         super().__init__(operator, store, BY)
@@ -79,7 +78,7 @@ class RollingShard(NotedShard):
             progress = self.clocks.inputs[of_payload["input"]]
             progress.latest_us = max(progress.latest_us, of_payload.get("latest_us", NO_WATERMARK_US))
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         plan, watermark_us = self._plan, self.clocks.watermark_us
         least_us = (
             NO_WATERMARK_US if watermark_us == NO_WATERMARK_US else watermark_us - plan.lateness_us - plan.kept_us + 1
@@ -88,7 +87,7 @@ class RollingShard(NotedShard):
         self._slices.save(max(least_us, NO_WATERMARK_US))
         self._totals.save()
         self._rows.save(watermark_us)
-        super().save(held)
+        super().save()
 
     @property
     def next_due_us(self) -> int | None:

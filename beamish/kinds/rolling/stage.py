@@ -14,6 +14,7 @@ from beamish.contract.stage import Stage
 from beamish.contract.stored import Store, noted_takes
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import PREFIX, is_reserved
+from beamish.kinds.refine import refined
 from beamish.kinds.rolling.at_rest import NAME
 from beamish.kinds.rolling.operator import RollingOperator
 from beamish.kinds.rolling.plan import TIME, RollingPlan, value_name
@@ -90,7 +91,8 @@ class RollingStage(WindowStage):
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         options = self.effective
         of = make_plan(options, takes, self.shards_of(takes, shards))
-        return RollingOperator(RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final))
+        operator = RollingOperator(RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final))
+        return refined(operator, options.derived, options.having)
 
     def suppressed_by(self, suppress: Any) -> WindowStage:
         raise PipelineError(
@@ -112,9 +114,9 @@ class RollingStage(WindowStage):
             said = _words(options, subject, words)
             if said:
                 yield subject, said
-        if isinstance(operator, RollingOperator):
-            yield "carried", describe_shuffled(operator.plan.of)
-            columns = ", ".join(f"{field.name} {field.type}" for field in operator.plan.of.state_schema)
+        if operator is not None and isinstance(operator.core, RollingOperator):
+            yield "carried", describe_shuffled(operator.core.plan.of)
+            columns = ", ".join(f"{field.name} {field.type}" for field in operator.core.plan.of.state_schema)
             yield (
                 "state",
                 f"{operator.shards} shards; one row per key and slice of {self.rolling.step} with {columns}, and the last emitted row of each key",

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from beamish.contract.clocks import Clocks
-from beamish.contract.operator import Operator
+from beamish.contract.slots import Slots
 from beamish.contract.updates import RETRACTION_KIND, Block, Updates, make_block
 from beamish.errors import BufferFullError
 from beamish.instants import END_OF_TIME_US
@@ -24,12 +24,12 @@ class Due:
 
     Attributes:
         suppress: its wait.
-        operator: of the stage.
+        of: the updates that it takes.
         clocks: as the step ends.
     """
 
     suppress: Suppress
-    operator: Operator
+    of: Slots
     clocks: Clocks
 
     @property
@@ -45,7 +45,7 @@ class Due:
     def may_leave(self, held: HeldTable) -> Flags:
         """Whether a slot can be emitted by itself: bool, one per slot."""
         leaves: Flags = held["has_pane"] & ~held["gone"]
-        if (not self.waits_for_pane or self._all) and not self.operator.adds_up:
+        if (not self.waits_for_pane or self._all) and not self.of.adds_up:
             leaves |= held.takes_back & ~held["gone"]
         return leaves
 
@@ -53,11 +53,11 @@ class Due:
     def waits_for_pane(self) -> bool:
         """Whether a slot with only retractions waits for a pane: not when waiting until windows close, nor at the end of time."""
         until = self.suppress.until
-        return self.operator.waits_for_pane and until.holds and not isinstance(until, UntilWindowCloses)
+        return self.of.waits_for_pane and until.holds and not isinstance(until, UntilWindowCloses)
 
     def due_us(self, held: HeldTable) -> Ints:
         """When each slot is due, int64 microseconds."""
-        closes = self.operator.closes_us(ends(held))
+        closes = self.of.closes_us(ends(held))
         return self.suppress.until.due_us(held["since_us"], held["since_clock_us"], closes)
 
     def slots(self, held: HeldTable) -> Ints:
@@ -73,7 +73,7 @@ class Due:
     def first_us(self, store: SegmentStore) -> Ints:
         """The least due time in each segment, int64 microseconds."""
         index = store.index
-        closes = self.operator.closes_us(np.minimum(index["end_us"], END_OF_TIME_US))
+        closes = self.of.closes_us(np.minimum(index["end_us"], END_OF_TIME_US))
         first = self.suppress.until.due_us(index["since_us"], index["since_clock_us"], closes)
         if isinstance(self.suppress.until, UntilWindowCloses):
             first = np.where(index["lasts"] > 0, 0, first)
@@ -111,12 +111,12 @@ def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
     return sort_order([due_us, *by_key, has_window, held["end_us"][at], held["start_us"][at]])
 
 
-def net_changes(held: HeldTable, operator: Operator, at: Ints, *, final: bool) -> Updates:
+def net_changes(held: HeldTable, of: Slots, at: Ints, *, final: bool) -> Updates:
     """The retractions and pane of each slot: retractions of merged windows, its own retraction, its pane.
 
     Args:
         held: the held table.
-        operator: of the stage.
+        of: the updates that it takes.
         at: int64, the slots, in order.
         final: whether a slot has no further updates: then a deletion is omitted, and a pane replaces only what it retracts.
     """
@@ -135,7 +135,7 @@ def net_changes(held: HeldTable, operator: Operator, at: Ints, *, final: bool) -
     retractions["replaces"] = is_own & np.isin(owners, panes)
     block["replaces"] = np.isin(panes, owners[is_own])
     if not final:
-        block["replaces"] |= operator.replaces_unseen(block)
+        block["replaces"] |= of.replaces_unseen(block)
     columns = {name: np.concatenate([retractions[name], block[name]]) for name in block}
     owner = np.concatenate([owners, panes])
     order = np.lexsort(

@@ -1,27 +1,27 @@
-"""The operator of a suppressed stage: it runs in the shards of the stage, after their step; its declared state, and buffered updates as rows."""
+"""A suppress as a part of a stage, chained to its operator: its declared state, and buffered updates as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, Keeps
+from beamish.contract.chain import Chained
 from beamish.contract.clocks import Clocks
 from beamish.contract.held import HeldRows
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
-from beamish.contract.stored import KeyedTable, Note, Segments, Store, schema_texts
-from beamish.contract.updates import Updates
+from beamish.contract.stored import KeyedTable, Segments, Store, schema_texts
 from beamish.kernels.buffers import NO_VALUE, Ints
 from beamish.kinds.suppress.buffer import HeldTable, ends, entries, entry_name, held_store, layout_of
 from beamish.kinds.suppress.emission import Due, net_changes
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.suppress.shard import RECENT, NewestShard, SuppressShard
 from beamish.kinds.suppress.slots import merge_slots
-from beamish.tables.segment_policy import DEFAULT_POLICY, segment_numbers
+from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
 from beamish.tables.segments import Segmented
 
 
@@ -43,18 +43,18 @@ class SuppressedRows(HeldRows):
         # Each row has its slot's number in place of its pane's.
         held["index"][:], held.taken["index"][:] = np.arange(len(held)), held.taken["owner"]
         at = np.flatnonzero(~held["gone"])
-        rows = self.operator.panes([net_changes(held, self.operator, at, final=False)])
+        rows = self.operator.rows([net_changes(held, self.operator.slots, at, final=False)])
         slot = rows["pane"].combine_chunks().field("index").to_numpy()
-        due_us = Due(self.suppress, self.operator, clocks).due_us(held)[slot]
+        due_us = Due(self.suppress, self.operator.slots, clocks).due_us(held)[slot]
         return rows, held["since_clock_us" if self.suppress.until.by_clock else "since_us"][slot], due_us
 
     def _slots(self, store: Store) -> tuple[HeldTable, Clocks]:
         """All slots of a shard, and its clocks."""
         entries = held_store(store, self.suppress.name)
-        held = HeldTable(self.operator.key_schema, self.operator.value_schema)
+        held = HeldTable(self.operator.slots.keys, self.operator.slots.values)
         Segmented(entries, held).load(sorted(entries.index["segment"].tolist()))
-        if self.operator.keeps_newest:
-            merge_slots(held, self.operator, np.flatnonzero(held["segment"] != RECENT))
+        if self.operator.slots.keeps_newest:
+            merge_slots(held, self.operator.slots, np.flatnonzero(held["segment"] != RECENT))
         held["has_pane"][:] |= held["has_parts"]  # parts of merged windows wait for a pane
         return held, self.operator.open(store).clocks
 
@@ -66,25 +66,25 @@ def held_table(operator: Operator, suppress: Suppress) -> KeyedTable:
         operator: the stage's.
         suppress: the option.
     """
-    keys = pa.schema([(f"key.{field.name}", field.type) for field in operator.key_schema])
+    keys = pa.schema([(f"key.{field.name}", field.type) for field in operator.slots.keys])
     own = operator.tables()
     key = pa.schema([keys.field(name) for name in own[0].key.names]) if own else keys
     return KeyedTable(layout_of(suppress.name), key, lambda store, parts: _restore(operator, suppress, store, parts))
 
 
 def _restore(operator: Operator, suppress: Suppress, store: Store, parts: Sequence[Segments]) -> None:
-    held = HeldTable(operator.key_schema, operator.value_schema)
+    held = HeldTable(operator.slots.keys, operator.slots.values)
     for part in parts:
         for number in part.index["segment"].tolist():
             rows, companions = part.read(number), part.read_companions(number)
             at = held.read(rows, np.full(rows.num_rows, number))
             if companions is not None:
                 held.read_companions(companions, at)
-    if operator.keeps_newest:  # recent updates of a slot are stored apart from older ones
-        merge_slots(held, operator, np.flatnonzero(held["segment"] != RECENT))
+    if operator.slots.keeps_newest:  # recent updates of a slot are stored apart from older ones
+        merge_slots(held, operator.slots, np.flatnonzero(held["segment"] != RECENT))
         held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
     notes = [(note, about) for note in operator.notes() if (about := note.read(store)) is not None]
-    due = Due(suppress, operator, Clocks.of(notes[0][1]["clocks"]))
+    due = Due(suppress, operator.slots, Clocks.of(notes[0][1]["clocks"]))
     span_us = min(
         (part.about["span_us"] for part in parts if "span_us" in part.about), default=DEFAULT_POLICY.shortest_us
     )
@@ -99,60 +99,37 @@ def _restore(operator: Operator, suppress: Suppress, store: Store, parts: Sequen
 
 
 def _numbers(operator: Operator, held: HeldTable, span_us: int) -> Ints:
-    if operator.keeps_newest:
+    if operator.slots.keeps_newest:
         return np.full(len(held), RECENT)
     return segment_numbers(span_us, ends(held), held.keys, held["key_at"])
 
 
 @attrs.define(slots=False, eq=False)
-class SuppressOperator(Operator):
-    """A stage's operator with a suppress (see ``contract/operator.py``).
+class ChainedSuppress(Chained):
+    """A suppress after an operator (see ``contract/chain.py``).
 
     Attributes:
-        inner: the stage's operator.
+        of: the operator.
         suppress: the option.
         gives: the output.
+        policy: how slots are partitioned into segments.
     """
 
-    inner: Operator
+    of: Operator
     suppress: Suppress
     gives: Relation
+    policy: SegmentPolicy = DEFAULT_POLICY
 
     def __attrs_post_init__(self) -> None:
-        inner = self.inner
-        self.takes, self.shards, self.identity, self.cadence = inner.takes, inner.shards, inner.identity, inner.cadence
-        self.holds_watermark = inner.holds_watermark
-        self.needs_clock = inner.needs_clock or (self.suppress.until.by_clock and self.suppress.holds)
-
-    def reads(self, number: int) -> Sequence[str]:
-        return self.inner.reads(number)
-
-    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        return self.inner.pack(number, rows)
-
-    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
-        return self.inner.pack_pieces(number, pieces)
-
-    def observe(self) -> None:
-        self.inner.observe()
+        self.needs_clock = self.suppress.until.by_clock and self.suppress.holds
+        self.holds = self.suppress.name
 
     def tables(self) -> Sequence[KeyedTable]:
-        return [*self.inner.tables(), held_table(self.inner, self.suppress)]
+        return [held_table(self.of, self.suppress)]
 
-    def notes(self) -> Sequence[Note]:
-        return [attrs.evolve(note, holds=self.suppress.name) for note in self.inner.notes()]
+    def open(self, store: Store, before: Shard) -> SuppressShard:
+        kind = NewestShard if self.of.slots.keeps_newest else SuppressShard
+        return kind(before, self.suppress, store, self.policy)
 
-    def rows(self, updates: Sequence[Updates]) -> pa.Table:
-        return self.inner.rows(updates)
-
-    def open(self, store: Store) -> Shard:
-        kind = NewestShard if self.inner.keeps_newest else SuppressShard
-        return kind(self.inner, self.suppress, store)
-
-    @property
-    def core(self) -> Operator:
-        return self.inner
-
-    def answer(self, asked: Asked) -> Answer:
-        held = asked.what is Keeps.HELD
-        return SuppressedRows(self.inner, self.suppress.name, self.suppress) if held else self.inner.answer(asked)
+    def answer(self, asked: Asked) -> Answer | None:
+        return SuppressedRows(self.of, self.suppress.name, self.suppress) if asked.what is Keeps.HELD else None

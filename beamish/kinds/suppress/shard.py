@@ -1,4 +1,4 @@
-"""Shards of a suppressed stage: the stage's step, then its updates into the buffer (docs/rules/suppress.md#suppress).
+"""A suppress in a shard: the updates of a step into the buffer, and those that are due out of it (docs/rules/suppress.md#suppress).
 
 Slots are segmented like windows in the window table: by the end of their window, or by a hash of their key. A step reads the
 segments of the slots that it touches, those with due slots, and, when the buffer is full, the oldest ones.
@@ -14,15 +14,15 @@ out-of-order event times. So before a recent slot is emitted by event time, all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.drops import Counts
-from beamish.contract.operator import Operator, Shard
+from beamish.contract.chain import ChainedShard
+from beamish.contract.keys import shard_of
+from beamish.contract.operator import Shard
 from beamish.contract.stored import Store, schema_texts
 from beamish.contract.updates import DROPPED_KIND, MERGED_KIND, Updates
 from beamish.kernels.buffers import Ints
@@ -33,52 +33,52 @@ from beamish.kinds.suppress.slots import merge_slots, take_newest, take_up
 from beamish.modes import WhenFull
 from beamish.tables.entries import PendingStore
 from beamish.tables.notes import check_held
-from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
+from beamish.tables.segment_policy import SegmentPolicy, segment_numbers
 from beamish.tables.segments import Segmented
 
 
-class SuppressShard(Shard):
-    """A shard of a suppressed stage (see ``contract/operator.py``).
+class SuppressShard(ChainedShard):
+    """The buffer of a shard (see ``contract/chain.py``).
+
+    Args:
+        before: the shard of the suppressed operator.
+        suppress: the option.
+        store: the shard's.
+        policy: how slots are partitioned into segments.
 
     Raises:
-        StateError: the state was written by another stage, number of shards or format, or another suppress has buffered updates.
+        StateError: another suppress has buffered updates.
     """
 
-    def __init__(
-        self, operator: Operator, suppress: Suppress, store: Store, policy: SegmentPolicy = DEFAULT_POLICY
-    ) -> None:
-        self.operator, self._suppress, self._policy = operator, suppress, policy
-        self._inner = operator.open(store)
-        check_held(self._inner.held, suppress.name)
+    def __init__(self, before: Shard, suppress: Suppress, store: Store, policy: SegmentPolicy) -> None:
+        self._before, self._operator, self._suppress, self._policy = before, before.operator, suppress, policy
+        check_held(before.held, suppress.name)
         self._pending = PendingStore(store)  # segments are rewritten while updates are applied
         self._store = held_store(self._pending, suppress.name)
-        self._store.about["takes"] = schema_texts(operator.takes)
-        self.clocks, self.dropped = self._inner.clocks, self._inner.dropped
-        self._due = Due(suppress, operator, self.clocks)
+        self._store.about["takes"] = schema_texts(self._operator.takes)
+        self._of = self._operator.slots
+        self._due = Due(suppress, self._of, before.clocks)
 
-    def updates(
-        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
-    ) -> Sequence[Updates]:
-        parts = self._inner.updates(sources_us, clock_us, payloads)
+    def take(self, updates: Sequence[Updates]) -> Sequence[Updates]:
         if self._passes:
             self._held = held = self._new_table()
-            return [*self._leave(held), *_unchanged(parts)]
-        dropped, kept = _apart(parts)
+            return [*self._leave(held), *_unchanged(updates)]
+        dropped, kept = _apart(updates)
         self._held = held = self._hold(kept)
         return [*dropped, *self._leave(held), *self._evict(held)]
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         self._save(self._held)
         self._pending.flush()
-        self._inner.save({"name": self._suppress.name, "updates": self._store.rows})
+        self._before.held = {"name": self._suppress.name, "updates": self._store.rows}
 
     @property
     def _passes(self) -> bool:
         """Whether the wait is 0; updates buffered in an earlier run are emitted, except for parts that wait for a pane."""
-        return not self._suppress.holds and not (self.operator.adds_up and self._store.rows)
+        return not self._suppress.holds and not (self._of.adds_up and self._store.rows)
 
     def _new_table(self) -> HeldTable:
-        self._stored = Segmented(self._store, HeldTable(self.operator.key_schema, self.operator.value_schema))
+        self._stored = Segmented(self._store, HeldTable(self._of.keys, self._of.values))
         return self._stored.rows
 
     def _hold(self, parts: Sequence[Updates]) -> HeldTable:
@@ -87,8 +87,8 @@ class SuppressShard(Shard):
         for updates in parts:
             key_at = held.keys.append(updates.keys)
             self._read_touched(held, updates, key_at)
-            take_up(held, self.operator, updates, key_at, self.clocks.clock_us)
-        held.settle(self.clocks.watermark_us)
+            take_up(held, self._of, updates, key_at, self._before.clocks.clock_us)
+        held.settle(self._before.clocks.watermark_us)
         return held
 
     def _read_due(self, held: HeldTable) -> None:
@@ -124,7 +124,7 @@ class SuppressShard(Shard):
     def _out(self, held: HeldTable, at: Ints) -> Updates:
         """Emit slots, in this order."""
         final = isinstance(self._suppress.until, UntilWindowCloses)
-        updates = net_changes(held, self.operator, at, final=final)
+        updates = net_changes(held, self._of, at, final=final)
         held.drop(at)
         return updates
 
@@ -151,7 +151,8 @@ class SuppressShard(Shard):
         """The number of this non-empty shard."""
         if not len(held):
             self._read(held, self._store.index["segment"][:1].tolist())
-        return self.operator.shard_of(held.keys.take(held["key_at"][:1]))
+        keys = held.keys.take(held["key_at"][:1])
+        return shard_of(keys.select(list(self._operator.takes[0].keys)), self._operator.shards)
 
     def _totals(self, held: HeldTable) -> tuple[int, int]:
         """Number of buffered slots, and their bytes."""
@@ -184,18 +185,8 @@ class SuppressShard(Shard):
         held["touched"][:] = True
 
     @property
-    def watermark_us(self) -> int | None:
-        return self._inner.watermark_us
-
-    @property
     def next_due_us(self) -> int | None:
-        due = (self._inner.next_due_us, self._due.next_us(self._store))
-        return min((us for us in due if us is not None), default=None)
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of the suppressed stage."""
-        return self._inner.counts
+        return self._due.next_us(self._store)
 
 
 def _apart(parts: Iterable[Updates]) -> tuple[list[Updates], list[Updates]]:
@@ -227,13 +218,13 @@ _SHARE, _FEWEST, _LARGEST, _SMALL = 8, 1_000, 10_000, 4
 
 
 class NewestShard(SuppressShard):
-    """A shard of suppressed changes (see ``contract/operator.py``)."""
+    """The buffer of changes, of which the newest count."""
 
     def _hold(self, parts: Sequence[Updates]) -> HeldTable:
         held = self._new_table()
         self._read(held, [RECENT])
         for updates in parts:
-            take_newest(held, self.operator, updates, self.clocks.clock_us)
+            take_newest(held, self._of, updates, self._before.clocks.clock_us)
         return self._taken_in(held) if self._takes_in(held) else held
 
     def _takes_in(self, held: HeldTable) -> bool:
@@ -263,14 +254,14 @@ class NewestShard(SuppressShard):
             if slots * _SMALL < most and int((~recent["gone"]).sum()) + slots <= most:
                 known = len(recent)
                 recents.load([number])
-                merge_slots(recent, self.operator, np.arange(known, len(recent)))
+                merge_slots(recent, self._of, np.arange(known, len(recent)))
                 store.remove(store.index["segment"] == number)
                 continue
             held = self._new_table()
             self._stored.load([number])
             older, at = np.arange(len(held)), np.flatnonzero(~recent["gone"])
             newer = recent.copy(at, held)
-            merge_slots(held, self.operator, older)
+            merge_slots(held, self._of, older)
             recent["gone"][at[held["gone"][newer]]] = True
             if held["touched"][older].any():
                 held.count_bytes(older)
@@ -296,7 +287,7 @@ class NewestShard(SuppressShard):
         older = np.arange(before, len(held))
         older = older[held["segment"][older] != RECENT]
         if len(older):
-            merge_slots(held, self.operator, older)
+            merge_slots(held, self._of, older)
 
     def _save(self, held: HeldTable) -> None:
         self._stored.write(lambda: np.maximum(held["segment"], RECENT), entries(held, self._due.may_leave))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.keys import keyed_windows
-from beamish.contract.operator import Operator
+from beamish.contract.slots import Slots
 from beamish.contract.updates import MERGED_KIND, PANE_KIND, RETRACTION_KIND, Block, Updates
 from beamish.kernels.buffers import NO_ENTRY, Ints
 from beamish.kernels.groups import Groups
@@ -20,12 +20,12 @@ from beamish.kinds.suppress.buffer import PANE_COLUMNS, WINDOW_COLUMNS, HeldTabl
 from beamish.triggers.trigger import NEVER_US
 
 
-def take_up(held: HeldTable, operator: Operator, updates: Updates, key_at: Ints, clock_us: int) -> None:
+def take_up(held: HeldTable, slots: Slots, updates: Updates, key_at: Ints, clock_us: int) -> None:
     """Apply updates in order.
 
     Args:
         held: the held table, with the slots of all updates and merged windows.
-        operator: of the stage.
+        slots: of the operator.
         updates: of a step.
         key_at: int64, one per update: the position of its key in the table's pool.
         clock_us: the processing-time clock of the step, microseconds.
@@ -38,13 +38,13 @@ def take_up(held: HeldTable, operator: Operator, updates: Updates, key_at: Ints,
         columns = {name: column[entries] for name, column in updates.columns.items()}
         keys = updates.keys.take(pa.array(entries)) if len(edges) else updates.keys
         if merges[entries[0]]:
-            _merge(held, operator, columns, keys, key_at[entries], clock_us=clock_us)
+            _merge(held, slots, columns, keys, key_at[entries], clock_us=clock_us)
         else:
             slot = held.find(keys, key_at[entries], columns)
-            _take(held, operator, columns, slot, values_at[entries], clock_us=clock_us)
+            _take(held, slots, columns, slot, values_at[entries], clock_us=clock_us)
 
 
-def _take(held: HeldTable, operator: Operator, columns: Block, slot: Ints, values_at: Ints, *, clock_us: int) -> None:
+def _take(held: HeldTable, slots: Slots, columns: Block, slot: Ints, values_at: Ints, *, clock_us: int) -> None:
     """Apply panes and retractions; ``slot`` and ``values_at`` are int64, one per update."""
     at, of = np.unique(slot, return_inverse=True)
     groups = Groups(of, len(at))
@@ -64,24 +64,24 @@ def _take(held: HeldTable, operator: Operator, columns: Block, slot: Ints, value
     at, last = at[brings], last[brings]
     for name in PANE_COLUMNS:
         held[name][at] = columns[name][last]
-    if operator.adds_up:
-        _add_parts(held, operator, slot[sets], values_at[sets])
+    if slots.adds_up:
+        _add_parts(held, slots, slot[sets], values_at[sets])
         held["has_parts"][slot[sets & columns["has_rows"]]] = True
     else:
         held["values_at"][at] = values_at[last]
     held["touched"][slot] = True
 
 
-def _add_parts(held: HeldTable, operator: Operator, slot: Ints, values_at: Ints) -> None:
+def _add_parts(held: HeldTable, slots: Slots, slot: Ints, values_at: Ints) -> None:
     """Add accumulators to those of slots; ``slot`` and ``values_at`` are int64, one per accumulator."""
     at, of = np.unique(slot, return_inverse=True)
     had = np.flatnonzero(held["values_at"][at] != NO_ENTRY)
     all_values = held.values.take(np.concatenate([held["values_at"][at[had]], values_at]))
     groups = Groups(np.concatenate([had, of]), len(at))
-    held["values_at"][at] = held.values.append(operator.combine(all_values, groups))
+    held["values_at"][at] = held.values.append(slots.combine(all_values, groups))
 
 
-def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int) -> None:
+def _merge(held: HeldTable, slots: Slots, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int) -> None:
     """Merge windows: the buffered updates of the parts pass to the result (docs/rules/suppress.md#suppress-merging)."""
     known = len(held)
     gone = held.find(keys, key_at, columns)
@@ -105,7 +105,7 @@ def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, 
     held["held_before"][heir[before]] = True
     parts = held["has_parts"][gone]
     if parts.any():
-        _add_parts(held, operator, heir[parts], held["values_at"][gone[parts]])
+        _add_parts(held, slots, heir[parts], held["values_at"][gone[parts]])
         held["has_parts"][heir[parts]] = True
     held["since_clock_us"][heir] = np.minimum(held["since_clock_us"][heir], clock_us)
     for name in ("has_pane", "has_parts", "held_before"):
@@ -115,12 +115,12 @@ def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, 
     held["touched"][gone] = held["touched"][heir] = True
 
 
-def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us: int) -> None:
+def take_newest(held: HeldTable, slots: Slots, updates: Updates, clock_us: int) -> None:
     """Apply changes: the newest per slot, and since when it is buffered.
 
     Args:
         held: the held table; slots that are not in it count as new.
-        operator: of the stage.
+        slots: of the operator.
         updates: of a step.
         clock_us: the processing-time clock of the step, microseconds.
     """
@@ -140,7 +140,7 @@ def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us:
     later = np.concatenate([np.zeros(len(touched), dtype=np.int64), np.ones(len(slot), dtype=np.int64)])
     values = held.values.take(all_values_at)
     deletes = all_panes["kind"] == RETRACTION_KIND
-    before, after = operator.newest_keys(all_panes["pane_time_us"], deletes, values)
+    before, after = slots.newest_keys(all_panes["pane_time_us"], deletes, values)
     order = sort_order([*before, later, *after])
     newest = np.full(len(held), -1, dtype=np.int64)
     newest[all_slots[order]] = order
@@ -152,12 +152,12 @@ def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us:
     held["touched"][at] = True
 
 
-def merge_slots(held: HeldTable, operator: Operator, older: Ints) -> None:
+def merge_slots(held: HeldTable, slots: Slots, older: Ints) -> None:
     """Merge slots read from a segment with the more recent versions of the same slots.
 
     Args:
         held: the held table.
-        operator: of the suppressed stage.
+        slots: of the operator.
         older: int64, the slots read.
     """
     kept = np.flatnonzero(~held["gone"])
@@ -166,17 +166,17 @@ def merge_slots(held: HeldTable, operator: Operator, older: Ints) -> None:
     is_older = np.zeros(len(held), dtype=bool)
     is_older[older] = True
     of_group = {flag: np.full(groups.count, -1, dtype=np.int64) for flag in (True, False)}
-    for flag, slots in of_group.items():
+    for flag, at in of_group.items():
         mine = is_older[kept] == flag
-        slots[groups.of[mine]] = kept[mine]
-    both = (of_group[True] >= 0) & (of_group[False] >= 0)
-    old, new = of_group[True][both], of_group[False][both]
+        at[groups.of[mine]] = kept[mine]
+    twice = (of_group[True] >= 0) & (of_group[False] >= 0)
+    old, new = of_group[True][twice], of_group[False][twice]
     if not len(old):
         return
-    slots = np.concatenate([old, new])
-    values = held.values.take(held["values_at"][slots])
-    deletes = held["kind"][slots] == RETRACTION_KIND
-    before, after = operator.newest_keys(held["pane_time_us"][slots], deletes, values)
+    both = np.concatenate([old, new])
+    values = held.values.take(held["values_at"][both])
+    deletes = held["kind"][both] == RETRACTION_KIND
+    before, after = slots.newest_keys(held["pane_time_us"][both], deletes, values)
     later = np.repeat(np.arange(2, dtype=np.int64), len(old))
     order = sort_order([*before, later, *after])
     rank = np.empty(len(order), dtype=np.int64)

@@ -12,13 +12,14 @@ from typing import Any
 import attrs
 
 from beamish.contract.at_rest import Keeps
+from beamish.contract.chain import Chain
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
 from beamish.contract.stored import Store, widest, with_schemas
 from beamish.errors import PipelineError, StateError
 from beamish.kinds.suppress.buffer import held_store
-from beamish.kinds.suppress.operator import SuppressOperator
+from beamish.kinds.suppress.operator import ChainedSuppress
 from beamish.kinds.suppress.option import Buffer, Suppress, UntilWindowCloses
 from beamish.modes import WhenFull
 
@@ -91,8 +92,11 @@ class Suppressed(Stage):
         return self.of.asks_whole_rows(takes, number)
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        inner = self._own.bind(takes, shards=shards)
-        return SuppressOperator(inner, self.suppress, attrs.evolve(self.gives(takes), schema=inner.gives.schema))
+        own = self._own.bind(takes, shards=shards)
+        suppress = ChainedSuppress(
+            own.core, self.suppress, attrs.evolve(self.gives(takes), schema=own.core.gives.schema)
+        )
+        return Chain(own.core, [suppress, *own.chained])
 
     # Stored state (operator.py)
 
@@ -119,8 +123,7 @@ class Suppressed(Stage):
         return self.of.noted(takes, notes, what) if schemas is None else with_schemas(takes, schemas)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
-        inner = None if operator is None else operator.core
-        for subject, words in self._own.describe(takes, inner):
+        for subject, words in self._own.describe(takes, operator):
             waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
             yield (
                 subject,

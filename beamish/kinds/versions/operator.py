@@ -35,8 +35,8 @@ from beamish.kinds.versions.folding import Folded
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.kinds.versions.plan import VersionsPlan, pack_changes
 from beamish.kinds.versions.table import TablePolicy, versions_table
-from beamish.kinds.versions.table_shard import ENTRY, TableShard, arrive, read_note
-from beamish.tables.notes import entry_note
+from beamish.kinds.versions.table_shard import TableShard, arrive, read_note
+from beamish.tables.notes import VERSIONS, entry_note
 
 
 def version_rows(plan: VersionsPlan, folded: Folded) -> Updates:
@@ -141,4 +141,4 @@ class VersionsOperator(Operator):
         return [versions_table(self.plan.table, self.policy)]
 
     def notes(self) -> Sequence[Note]:
-        return [entry_note(ENTRY, self.identity, partial(read_note, table=self.plan.table, inputs=1))]
+        return [entry_note(VERSIONS, self.identity, partial(read_note, table=self.plan.table, inputs=1))]

@@ -21,7 +21,7 @@ from beamish.kernels.order import run_starts, sort_order
 from beamish.kinds.versions.folding import Changes
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.kinds.versions.table import LAYOUT, horizon_us
-from beamish.kinds.versions.table_shard import ENTRY
+from beamish.tables.notes import VERSIONS
 from beamish.tables.records import SegmentedRecords
 from beamish.tables.segments import SegmentStore
 from beamish.watermarks import NO_WATERMARK_US
@@ -43,7 +43,7 @@ class StoredTable:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store, about = store, json.loads(store.get(ENTRY) or b"")
+        self._store, about = store, json.loads(store.get(VERSIONS) or b"")
         self.cells = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(about["cells"])))
         self.name = about["name"]
         watermark_us, tolerance_us = Clocks.of(about["clocks"]).watermark_us, about["identity"].get("tolerance")
@@ -87,7 +87,7 @@ class TableAtRest(AtRest):
     @classmethod
     def of(cls, notes: Sequence[Store], name: str | None) -> TableAtRest:
         """The table with this name (StateError: there is no such table)."""
-        tables = [StoredTable(store) for store in notes if store.get(ENTRY) is not None]
+        tables = [StoredTable(store) for store in notes if store.get(VERSIONS) is not None]
         if all(table.name != name for table in tables):
             raise StateError(f"versions({name!r}): there is no versioned table of this name")
         return cls(tables)
@@ -127,4 +127,4 @@ class Versions(Answer):
         return (LAYOUT.entry(""),)
 
     def read(self, store: Store) -> pa.Table:
-        return self.schema.empty_table() if store.get(ENTRY) is None else StoredTable(store).rows(self.as_of_us)
+        return self.schema.empty_table() if store.get(VERSIONS) is None else StoredTable(store).rows(self.as_of_us)

@@ -22,10 +22,8 @@ from beamish.kernels.identity import same_identity
 from beamish.kinds.versions.folding import Folded, cells_schema
 from beamish.kinds.versions.plan import TablePlan, null_key, time_us_of
 from beamish.kinds.versions.table import TablePolicy, VersionTable, horizon_us
-from beamish.tables.notes import NOTE_FORMAT, kind_entry, read_json
+from beamish.tables.notes import NOTE_FORMAT, VERSIONS, read_json
 from beamish.watermarks import NO_WATERMARK_US
-
-ENTRY = kind_entry("table", "a versioned table or a join with one")
 
 
 @attrs.define
@@ -54,7 +52,7 @@ class Note:
             "dropped": self.dropped,
             "steps": self.steps,
         }
-        store.put(ENTRY, json.dumps(about).encode())
+        store.put(VERSIONS, json.dumps(about).encode())
 
 
 def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, inputs: int) -> Note:
@@ -69,7 +67,7 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
     Raises:
         StateError: the state was written by another stage, number of shards or format.
     """
-    about = read_json(store, ENTRY, holds="a versioned table")
+    about = read_json(store, VERSIONS, holds="a versioned table")
     if about is None:
         return Note(Clocks.new(inputs))
     for what, now in identity.items():
@@ -179,7 +177,7 @@ class TableShard(Shard):
         self.clocks, self.dropped = self._note.clocks, self._note.dropped
         self._table = VersionTable(plan, store, policy)
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         self._table.save(self.clocks.watermark_us)
         self._note.write(self._store, self.operator.identity, self._table.plan)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -11,14 +12,11 @@ import pyarrow as pa
 from beamish.accumulations.base.accumulation import merged_name
 from beamish.contract.at_rest import Answer, Asked, Compared
 from beamish.contract.inputs import columns_of_where, sign_column
-from beamish.contract.operator import Finish, Native, Operator, Shard
-from beamish.contract.relation import Relation
+from beamish.contract.operator import Native, Operator
+from beamish.contract.slots import Slots
 from beamish.contract.stored import INDEX, TAKES, KeyedTable, Note, Segments, Store, note_takes
-from beamish.contract.updates import Block, Updates
+from beamish.contract.updates import Updates
 from beamish.errors import StateError
-from beamish.kernels.buffers import Flags, Ints
-from beamish.kernels.groups import Groups
-from beamish.kinds.refine import Refinement
 from beamish.kinds.window.parts.row_errors import wanted_and_unusable
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.state.compatibility import REMOVED, all_refused, changeable, compared, in_words
@@ -87,28 +85,18 @@ class WindowOperator(Operator):
     Attributes:
         plan: the stage's plan.
         policy: how windows are partitioned into segments.
-        refines: whether ``with_columns`` and ``having`` apply to its panes.
         waits_for_pane: under a suppress, whether retractions of merged-away windows wait for the merged window's next pane.
-        of: its output, before refinement.
     """
 
     plan: WindowPlan
     policy: SegmentPolicy = DEFAULT_POLICY
-    refines: bool = attrs.field(default=True, kw_only=True)
     waits_for_pane: bool = attrs.field(default=False, kw_only=True)
-    of: Relation = attrs.field(default=attrs.Factory(lambda self: self.plan.gives, takes_self=True), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        plan, options = self.plan, self.plan.options
-        self.takes, self.shards = plan.takes, plan.shards
-        refines = self.refines and (options.derived or options.having is not None)
-        self._refinement = Refinement(self.of, options.derived, options.having) if refines else None
-        self.gives = self.of if self._refinement is None else self._refinement.gives
-        self.adds_up = plan.suppressed and options.discards
-        self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
+        plan = self.plan
+        self.takes, self.shards, self.gives, self.identity = plan.takes, plan.shards, plan.gives, plan.spec
         self.moves_by([relation.policy for relation in plan.takes])
-        self.needs_clock |= options.trigger.needs_clock
-        self.identity = plan.spec
+        self.needs_clock |= plan.options.trigger.needs_clock
 
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
@@ -137,14 +125,11 @@ class WindowOperator(Operator):
     def observe(self) -> None:
         self.plan.observed = True
 
-    def open(self, store: Store) -> Shard:
-        shard = self._opened(store)
+    def open(self, store: Store) -> WindowShard:
+        shard = WindowShard(self, self.plan, store, self.policy)
         if not self.plan.suppressed:
             check_held(shard.held, None)
         return shard
-
-    def _opened(self, store: Store) -> Shard:
-        return WindowShard(self, self.plan, store, self.policy)
 
     def described(self) -> Iterator[tuple[str, str]]:
         """Subjects and words, for explain."""
@@ -171,36 +156,28 @@ class WindowOperator(Operator):
     def native(self) -> Native:
         return Native(Native.AGGREGATION, self.plan)
 
-    @property
-    def unfinished(self) -> tuple[Operator, Finish | None]:
-        if self._refinement is None:
-            return self, None
-        return attrs.evolve(self, refines=False), self._refinement.refined_batches
+    # Updates, by slot and as rows
 
-    # Rows of updates, and what a suppress asks
+    @cached_property
+    def slots(self) -> Slots:
+        plan = self.plan
+        combines = {"combine": partial(combine_states, plan)} if plan.adds_up else {}
+        return Slots(
+            **combines,
+            keys=plan.key_schema,
+            values=plan.state_schema if plan.adds_up else plan.value_schema,
+            waits_for_pane=self.waits_for_pane,
+            closes_us=plan.expiry_us,
+            replaces_unseen=lambda columns: repeats(plan, columns["index"]),
+        )
 
     def rows(self, updates: Sequence[Updates]) -> pa.Table:
-        rows = self.panes(updates)
-        return rows if self._refinement is None else self._refinement.refine(rows)
+        return super().rows([self.extracted(part) for part in updates])
 
-    def panes(self, updates: Sequence[Updates]) -> pa.Table:
-        schema = self.of.schema
-        assert schema is not None  # noqa: S101 - it is bound
-        return pa.concat_tables([self._whole(part).rows(schema) for part in updates] or [schema.empty_table()])
-
-    def _whole(self, updates: Updates) -> Updates:
+    def extracted(self, updates: Updates) -> Updates:
         """Updates that a suppress took, with the values of the output."""
         if not (self.plan.suppressed and updates.values.num_columns):
             return updates
-        if self.adds_up:
+        if self.plan.adds_up:
             updates = attrs.evolve(updates, values=extract(self.plan, updates.values))
         return updates if self.plan.join is None else exploded(self.plan, updates)
-
-    def combine(self, values: pa.Table, groups: Groups) -> pa.Table:
-        return combine_states(self.plan, values, groups)
-
-    def closes_us(self, end_us: Ints) -> Ints:
-        return self.plan.expiry_us(end_us)  # type: ignore[no-any-return]
-
-    def replaces_unseen(self, columns: Block) -> Flags:
-        return repeats(self.plan, columns["index"])

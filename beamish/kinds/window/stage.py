@@ -19,6 +19,7 @@ from beamish.errors import PipelineError, StateError
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kernels.identity import identity
 from beamish.kinds.deduplicate.option import check_deduplication
+from beamish.kinds.refine import refined
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.checks import (
     behind_us,
@@ -150,7 +151,8 @@ class WindowStage(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         plan = self.plan(takes, self.shards_of(takes, shards))
-        return WindowOperator(plan, waits_for_pane=self._waits_for_pane)
+        operator = WindowOperator(plan, waits_for_pane=self._waits_for_pane)
+        return refined(operator, self.options.derived, self.options.having)
 
     def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
         """The plan for a number of shards."""
@@ -206,8 +208,8 @@ class WindowStage(Stage):
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options = self._with_inherited(takes)
         yield from describe(options, takes)
-        if isinstance(operator, WindowOperator):
-            yield from operator.described()
+        if operator is not None and isinstance(operator.core, WindowOperator | WindowingsOperator):
+            yield from operator.core.described()
         if self.suppress is not None:
             yield "held", f"{self.suppress.until.describe()}{measured(options, self.suppress)}"
 
@@ -257,7 +259,9 @@ class WindowingsStage(WindowStage):
         first = next(iter(plans.values()))
         schema = first.pane_schema.insert(len(first.keys), pa.field(WINDOWING, pa.string()))
         gives = attrs.evolve(self.gives(takes), schema=schema)
-        return WindowingsOperator(first, plans=plans, of=gives, waits_for_pane=self._waits_for_pane)
+        waits = self._waits_for_pane
+        each = {name: WindowOperator(plan, waits_for_pane=waits) for name, plan in plans.items()}
+        return refined(WindowingsOperator(each, gives), self.options.derived, self.options.having)
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return super().noted(takes, [under(name, store) for store in notes for name in (*self.each, None)], what)

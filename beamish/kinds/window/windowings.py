@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -18,6 +18,8 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, Compared, Keeps, read_key
 from beamish.contract.drops import Counts
 from beamish.contract.operator import Operator, Shard
+from beamish.contract.relation import Relation
+from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import Updates
 from beamish.errors import StateError
@@ -25,7 +27,6 @@ from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.parts.row_errors import wanted_and_unusable
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.step.packing import about, joined, pack_rows, rows_taken
-from beamish.kinds.window.step.shard import WindowShard
 from beamish.kinds.window.stored.at_rest import Rows, Windows, answer_of
 from beamish.kinds.window.stored.read_plan import ReadPlan
 from beamish.kinds.window.stored.stored_windows import NotedWindows, noted_windows
@@ -42,22 +43,32 @@ _ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 _FIELD = pa.field(WINDOWING, pa.string())
 
 
-@attrs.define(slots=False, eq=False, kw_only=True)
-class WindowingsOperator(WindowOperator):
-    """Window operators over the same rows (see ``contract/operator.py``); common properties are read from the first.
+@attrs.define(slots=False, eq=False)
+class WindowingsOperator(Operator):
+    """Window operators over the same rows (see ``contract/operator.py``); what all have in common is read from the first.
 
     Attributes:
-        plans: by the names of the windowings.
-        each: the operators.
+        each: the operators, by the names of the windowings.
+        gives: the output of all.
     """
 
-    plans: Mapping[str, WindowPlan]
-    each: Mapping[str, WindowOperator] = attrs.field(init=False)
+    each: Mapping[str, WindowOperator]
+    gives: Relation
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
-        self.each = {name: WindowOperator(plan, self.policy, refines=False) for name, plan in self.plans.items()}
+        first = self._first = next(iter(self.each.values()))
+        self.takes, self.shards, self.cadence, self.needs_clock = (
+            first.takes,
+            first.shards,
+            first.cadence,
+            first.needs_clock,
+        )
         self.identity = {"windowings": {name: plan.spec for name, plan in self.plans.items()}}
+
+    @property
+    def plans(self) -> Mapping[str, WindowPlan]:
+        """The plan of each."""
+        return {name: one.plan for name, one in self.each.items()}
 
     def reads(self, number: int) -> Sequence[str]:
         return list(dict.fromkeys(name for one in self.each.values() for name in one.reads(number)))
@@ -82,7 +93,7 @@ class WindowingsOperator(WindowOperator):
         for one in self.each.values():
             one.observe()
 
-    def _opened(self, store: Store) -> Shard:
+    def open(self, store: Store) -> Shard:
         return WindowingsShard(self, self.each, store)
 
     def answer(self, asked: Asked) -> Answer:
@@ -100,9 +111,17 @@ class WindowingsOperator(WindowOperator):
     def parts(self) -> Mapping[str | None, Operator]:
         return dict(self.each.items())
 
+    @cached_property
+    def slots(self) -> Slots:
+        slots = self._first.slots
+        return attrs.evolve(slots, keys=slots.keys.append(_FIELD))
+
+    def rows(self, updates: Sequence[Updates]) -> pa.Table:
+        return super().rows([self._first.extracted(part) for part in updates])
+
     def described(self) -> Iterator[tuple[str, str]]:
         yield "carried", "; ".join(f"{name}: {describe_shuffled(plan)}" for name, plan in self.plans.items())
-        yield "state", describe_stored(self.plan, per="windowing, key and window")
+        yield "state", describe_stored(self._first.plan, per="windowing, key and window")
 
 
 def _deliveries(plans: Sequence[WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:
@@ -136,9 +155,7 @@ class WindowingsShard(Shard):
         if _checked_names(each, store) != list(each):
             _note_names(each, store)
         self.operator, self._place = operator, len(operator.takes[0].keys)
-        self._shards = {
-            name: WindowShard(one, one.plan, StoreUnder(name, store), one.policy) for name, one in each.items()
-        }
+        self._shards = {name: one.open(StoreUnder(name, store)) for name, one in each.items()}
         # One that is added begins where those that are there stand; these know what is held under a suppress.
         there = [name for name in self._shards if StoreUnder(name, store).get(INDEX) is not None]
         self._first = self._shards[there[0] if there else next(iter(self._shards))]
@@ -162,9 +179,10 @@ class WindowingsShard(Shard):
         self._add_up_drops()
         return parts
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
+    def save(self) -> None:
         for shard in self._shards.values():
-            shard.save(held)
+            shard.held = self.held
+            shard.save()
 
     def _add_up_drops(self) -> None:
         """Rows dropped from windows of all windowings; a row in none of them counts once."""

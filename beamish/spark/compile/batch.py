@@ -6,7 +6,7 @@ engine per shard: all rows at once under ``Default()``, then the end of time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from beamish.contract.chain import Chained
 from beamish.contract.operator import Native, Operator
 from beamish.contract.relation import Ledger
 from beamish.contract.stored import DictStore
@@ -22,7 +23,14 @@ from beamish.contract.updates import number_rows
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
 from beamish.source import Source
-from beamish.spark.compile.native import native_joined, native_panes, why_not_native, why_not_native_as_of
+from beamish.spark.compile.native import (
+    native_joined,
+    native_over,
+    native_panes,
+    why_not_native,
+    why_not_native_as_of,
+    why_not_native_over,
+)
 from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column, with_named_fields
 from beamish.spark.rows.groups import of_groups
@@ -40,12 +48,27 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         flow: bound to the columns of its sources.
         frames: the rows of each source.
     """
-    operator = flow.operator
-    operator, finish = flow.operator.unfinished
+    operator, parts = _apart(flow.operator)
     panes = _of_windowings(attrs.evolve(flow, operator=operator), frames)
-    if finish is not None:
-        panes = panes.mapInArrow(finish, spark_schema(flow.operator.gives.schema))
+    for part in parts:
+        panes = panes.mapInArrow(_rows_of(part), spark_schema(part.gives.schema))
     return panes.withMetadata("pane", Ledger.of(flow.operator.gives, final=True).metadata)
+
+
+def _apart(operator: Operator) -> tuple[Operator, Sequence[Chained]]:
+    """An operator and its chained parts, if they are stateless: their rows depend on single rows."""
+    stateless = not any(part.tables() for part in operator.chained)
+    return (operator.core, operator.chained) if stateless else (operator, ())
+
+
+def _rows_of(part: Chained) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A stateless part as a function for ``mapInArrow``."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from part.rows(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
+    return rows
 
 
 def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
@@ -60,9 +83,21 @@ def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """The execution of a stage in a batch, for explain: subject and text."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
-        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "columns", "having"):
+        if subject in (
+            "takes",
+            "rows",
+            "where",
+            "duplicates",
+            "windows",
+            "numbers",
+            "pairs",
+            "frame",
+            "values",
+            "columns",
+            "having",
+        ):
             yield subject, words
-    operator = flow.operator
+    operator = _apart(flow.operator)[0]
     by = "; ".join(_by(name, part) for name, part in operator.parts.items())
     if operator.native is not None and operator.native.name == Native.AGGREGATION:
         words = f"one on-time pane per window, of all its rows, by {by}; triggers, lateness and modes do not apply"
@@ -85,6 +120,7 @@ def _by(name: str | None, operator: Operator) -> str:
 _NATIVE: Mapping[str, tuple[Callable[[Any], str], Callable[..., DataFrame]]] = {
     Native.AGGREGATION: (why_not_native, native_panes),
     Native.WINDOW_FUNCTION: (why_not_native_as_of, native_joined),
+    Native.OVER: (why_not_native_over, native_over),
 }
 """Per native Spark operator: why a plan cannot use it (empty: it can), and the plan's translation."""
 

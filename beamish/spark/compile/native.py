@@ -6,6 +6,9 @@ which the engine runs (batch.py).
 An as-of join of batch DataFrames as Spark's own window function (docs/rules/running.md#batch-plan). Rows and changes are sorted together by
 key and time, and each row is joined with the last change before it. ``why_not_native_as_of`` has the reason for unsupported plans, which
 the engine runs (batch.py).
+
+An over stage on a batch DataFrame as Spark's own window functions: aggregates over the stage's frame, and functions over the order of all
+rows of a key. ``why_not_native_over`` has the reason for unsupported plans, which the engine runs.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -30,6 +33,8 @@ from beamish.kernels.column_names import PREFIX, has_no_event_time
 from beamish.kernels.order import is_orderable
 from beamish.kernels.state_fields import mean_overflow, sum_overflow
 from beamish.kinds.as_of.plan import TABLE, AsOfPlan
+from beamish.kinds.over.options import DenseRank, Lag, Lead, OverFunction, PrecedingRows, Rank, RowNumber, Unbounded
+from beamish.kinds.over.plan import BoundValue, OverPlan
 from beamish.kinds.versions.options import VALID_FROM
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.modes import TimestampCombiner
@@ -55,31 +60,34 @@ class _Values:
         type: the Arrow type of that.
         gives: the Arrow type of its values.
         place: the key and window of a group, for messages; None: it has none, or values are hidden.
+        over: makes an aggregate one of a frame; by default it is of a group.
     """
 
     column: Column
     type: pa.DataType
     gives: pa.DataType
     place: Column | None
+    over: Callable[[Column], Column] = lambda aggregate: aggregate
 
     def count(self) -> Column:
-        return F.count(self.column)
+        return self.over(F.count(self.column))
 
     def sum(self, name: str) -> Column:
         error = sum_overflow(name, self.gives)
         if pa.types.is_int64(self.type):
             return self._long_sum(error)
-        return self._unless_null(F.try_sum(self.column), error) if self._is_decimal else F.sum(self.column)
+        total = self.over(F.try_sum(self.column) if self._is_decimal else F.sum(self.column))
+        return self._unless_null(total, error) if self._is_decimal else total
 
     def mean(self, name: str) -> Column:
-        mean = F.try_avg(self.column)
-        return self._unless_null(mean, mean_overflow(name, self.gives)) if self._is_decimal else F.avg(self.column)
+        mean = self.over(F.try_avg(self.column) if self._is_decimal else F.avg(self.column))
+        return self._unless_null(mean, mean_overflow(name, self.gives)) if self._is_decimal else mean
 
     def spread(self, population: Callable[..., Column], sample: Callable[..., Column], *, of_all: bool) -> Column:
         if of_all:
-            return population(self.column)
+            return self.over(population(self.column))
         # of one value null, NaN under spark.sql.legacy.statisticalAggregate
-        return F.when(self.count() > 1, sample(self.column))
+        return F.when(self.count() > 1, self.over(sample(self.column)))
 
     @property
     def _is_decimal(self) -> bool:
@@ -88,7 +96,7 @@ class _Values:
     def _long_sum(self, error: NumericOverflowError) -> Column:
         """The exact sum of 64 bits, by halves, which do not overflow themselves."""
         low_32 = F.lit(0xFFFFFFFF)
-        high, low = F.sum(F.shiftright(self.column, 32)), F.sum(self.column.bitwiseAND(low_32))
+        high, low = self.over(F.sum(F.shiftright(self.column, 32))), self.over(F.sum(self.column.bitwiseAND(low_32)))
         high = high + F.shiftright(low, 32)
         total = F.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(low_32))
         return F.when(~high.between(-(2**31), 2**31 - 1), raised(error, "bigint", self.place)).otherwise(total)
@@ -100,10 +108,10 @@ class _Values:
 
 
 _AGGREGATES: Mapping[type[Accumulation], Callable[[Any, _Values], Column]] = {
-    Count: lambda a, values: F.count(F.lit(1)) if a.column is None else values.count(),
+    Count: lambda a, values: values.over(F.count(F.lit(1))) if a.column is None else values.count(),
     Sum: lambda a, values: values.sum(a.column),
-    Min: lambda _, values: F.min(values.column),
-    Max: lambda _, values: F.max(values.column),
+    Min: lambda _, values: values.over(F.min(values.column)),
+    Max: lambda _, values: values.over(F.max(values.column)),
     Mean: lambda a, values: values.mean(a.column),
     Variance: lambda a, values: values.spread(F.var_pop, F.var_samp, of_all=a.population),
     StdDev: lambda a, values: values.spread(F.stddev_pop, F.stddev_samp, of_all=a.population),
@@ -371,4 +379,99 @@ def _joined_output(plan: AsOfPlan) -> Iterator[Column]:
     }
     for field in spark_schema(plan.gives.schema):
         made_of = made[field.name] if field.name in made else column(f"{_ROW}{field.name}")
+        yield made_of.cast(field.dataType).alias(field.name)
+
+
+_OVER = {*_AGGREGATES} - {CountDistinct}
+"""Accumulations that Spark has over frames too."""
+
+
+def why_not_native_over(plan: OverPlan) -> str:
+    """Why a plan cannot use Spark's own window functions; empty if it can."""
+    if plan.takes.is_panes:
+        return "it takes the panes of another stage"
+    if plan.takes.retracts:
+        return "some rows retract others"
+    if plan.takes.where is not None:
+        return "where(...) is not Spark's, and may treat nulls and types differently"
+    if plan.options.with_dropped:
+        return "with_dropped() lists the rows without event time, which Spark would not show"
+    if not len(plan.key_schema):
+        return "there is a single key, which Spark would warn about"
+    if any(pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in plan.key_schema):
+        return "Spark compares null, -0.0 and 0.0 within such keys differently"
+    for one in plan.values:
+        is_known = isinstance(one.of, (Lag, Lead, RowNumber, Rank, DenseRank)) or type(one.of) in _OVER
+        if not is_known:
+            return f"Spark has nothing with exactly the semantics of {one.name}={one.of!r}"
+    unordered = [field.name for field in plan.takes.own_columns if not is_orderable(field.type)]
+    if unordered and any(_needs_all(plan, one) for one in plan.values):
+        return f"Spark cannot order by {unordered[0]!r}, which decides between rows of the same time"
+    return ""
+
+
+def _needs_all(plan: OverPlan, one: BoundValue) -> bool:
+    """Whether a value depends on the order of rows of the same time."""
+    if isinstance(one.of, OverFunction):
+        return isinstance(one.of, (Lag, Lead, RowNumber))
+    return isinstance(plan.options.frame, PrecedingRows)
+
+
+def native_over(plan: OverPlan, df: DataFrame) -> DataFrame:
+    """The final rows of an over stage on a batch DataFrame, for a supported plan."""
+    time = column(str(plan.takes.event_time))
+    rows = df.where(is_in_range(time)).withColumn(_TIME, F.unix_micros(time))
+    key = Window.partitionBy(*map(column, plan.takes.keys))
+    by = [] if plan.options.order_by is None else [column(plan.options.order_by).asc_nulls_first()]
+    ties = [column(name).asc_nulls_first() for name in plan.takes.own_columns.names]
+    in_time, peers = key.orderBy(_TIME), key.orderBy(_TIME, *by)
+    every = key.orderBy(_TIME, *by, *ties) if any(_needs_all(plan, one) for one in plan.values) else in_time
+    frame = _frame(plan, in_time, every)
+    values = {one.name: _over(one, frame, every, peers) for one in plan.values}
+    # Else a value would be read where a column of its name is meant.
+    made = {f"{_VALUE}{name}": value for name, value in values.items()} | {_NUMBER: F.row_number().over(every)}
+    return rows.withColumns(made).select(*_over_output(plan))
+
+
+def _frame(plan: OverPlan, in_time: WindowSpec, every: WindowSpec) -> WindowSpec:
+    frame = plan.options.frame
+    if isinstance(frame, PrecedingRows):
+        return every.rowsBetween(-frame.rows, 0)
+    return in_time.rangeBetween(Window.unboundedPreceding if isinstance(frame, Unbounded) else -frame.span_us, 0)
+
+
+def _over(one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSpec) -> Column:
+    """The value of a row."""
+    of = one.of
+    if isinstance(of, (Lag, Lead)):
+        shift = F.lag if isinstance(of, Lag) else F.lead
+        there = shift(F.struct(column(of.column).alias("value")), of.n).over(every)
+        default = F.lit(of.default).cast(spark_type(one.type))
+        return F.when(there.isNull(), default).otherwise(there["value"])
+    counts: dict[type, tuple[Callable[[], Column], WindowSpec]] = {
+        RowNumber: (F.row_number, every),
+        Rank: (F.rank, peers),
+        DenseRank: (F.dense_rank, peers),
+    }
+    if type(of) in counts:
+        function, window = counts[type(of)]
+        return function().over(window)
+    name = one.columns[0] if one.columns else None
+    values = _Values(
+        F.lit(1) if name is None else column(name),
+        one.types[0] if one.types else pa.int32(),
+        one.type,
+        None,
+        lambda aggregate: aggregate.over(frame),
+    )
+    return _AGGREGATES[type(of)](of, values)
+
+
+def _over_output(plan: OverPlan) -> Iterator[Column]:
+    """The columns of the plan's output."""
+    assert plan.gives.schema is not None  # noqa: S101 - it is bound
+    made = {f"{one.name}": column(f"{_VALUE}{one.name}") for one in plan.values}
+    made |= {"window": F.lit(None), "pane": final_pane(F.col(_NUMBER)), "timestamp": F.timestamp_micros(F.col(_TIME))}
+    for field in spark_schema(plan.gives.schema):
+        made_of = made[field.name] if field.name in made else column(field.name)
         yield made_of.cast(field.dataType).alias(field.name)

@@ -170,38 +170,38 @@ def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
         import json
         import sys
 
-        told: dict[str, Any] = {"python": sys.executable, "version": list(sys.version_info[:2]), "missing": []}
+        found: dict[str, Any] = {"python": sys.executable, "version": list(sys.version_info[:2]), "missing": []}
         for name in needed:
             try:
                 importlib.import_module(name)
             except ImportError as error:
-                told["missing"].append(name if isinstance(error, ModuleNotFoundError) else f"usable {name} ({error})")
-        if not told["missing"]:
+                found["missing"].append(name if isinstance(error, ModuleNotFoundError) else f"usable {name} ({error})")
+        if not found["missing"]:
             try:
                 beamish = importlib.import_module("beamish")
                 files = importlib.import_module("pyspark").SparkFiles.getRootDirectory()
-                told |= {"beamish": beamish.__version__, "added": str(beamish.__file__).startswith(files)}
+                found |= {"beamish": beamish.__version__, "added": str(beamish.__file__).startswith(files)}
             except ImportError as error:
-                told["missing"].append("beamish" if error.name == "beamish" else str(error))
-        return json.dumps(told)
+                found["missing"].append("beamish" if error.name == "beamish" else str(error))
+        return json.dumps(found)
 
     return tell
 
 
-def what_is_wrong(told: dict[str, Any], *, connect: bool) -> str:
+def what_is_wrong(found: dict[str, Any], *, connect: bool) -> str:
     """The problem with a workers' Python, with the fix; empty: none.
 
     Args:
-        told: the result of ``_teller``.
+        found: the result of ``_teller``.
         connect: whether the session is a Spark Connect one, whose streaming queries do not see added files.
     """
-    of_workers = f"Spark's workers run {told['python']}"
-    if told["missing"]:
-        return f"{of_workers}, which has no {', '.join(told['missing'])}; {_fix()}"
+    of_workers = f"Spark's workers run {found['python']}"
+    if found["missing"]:
+        return f"{of_workers}, which has no {', '.join(found['missing'])}; {_fix()}"
     here = sys.modules["beamish"].__version__
-    if told["beamish"] != here:
-        return f"{of_workers}, which has beamish {told['beamish']}; here it is {here}: install one of them in both"
-    if connect and told["added"]:
+    if found["beamish"] != here:
+        return f"{of_workers}, which has beamish {found['beamish']}; here it is {here}: install one of them in both"
+    if connect and found["added"]:
         return (
             f"{of_workers}, which has beamish by spark.addArtifacts only, and streaming queries of Spark Connect do not see artifacts; install "
             f"beamish on the server, or start the server with PYTHONPATH=beamish.zip ({_DOCS})"

@@ -65,9 +65,9 @@ class HoldBackShard(NotedShard):
         untimed = [rows.filter(rows[EVENT_TIME].is_null()) for rows in came]
         return [self.operator.updates(pa.concat_tables([due, *untimed]))]
 
-    def save(self, held=None):
+    def save(self):
         self._held.save()
-        super().save(held)
+        super().save()
 
     @property
     def watermark_us(self):
@@ -86,6 +86,6 @@ class HeldBack(HeldRows):
 
     def held(self, store):
         rows = self.operator.table.open(store).stored()
-        output = self.operator.panes([self.operator.updates(rows.stored())])
+        output = self.operator.rows([self.operator.updates(rows.stored())])
         time_us = np.sort(rows.time_us)
         return output, time_us, time_us + self.operator.span_us

@@ -90,6 +90,11 @@ class WindowPlan:
         return not self.why_not_preaggregated
 
     @property
+    def adds_up(self) -> bool:
+        """Whether its updates are accumulators that a suppress adds up."""
+        return self.suppressed and self.options.discards
+
+    @property
     def why_not_preaggregated(self) -> str:
         """Why rows are not pre-aggregated; empty if they are."""
         if self.options.with_dropped:

@@ -39,19 +39,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beamish.contract.clocks import Clocks
-from beamish.contract.stored import INDEX, Layout
+from beamish.contract.stored import Layout
 from beamish.kernels.identity import same_identity
 from beamish.kinds.window.plan.part import WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.plan.spec import same_state
-from beamish.tables.entries import WINDOWINGS
-from beamish.tables.notes import FORMAT, kind_entry
+from beamish.tables.notes import FORMAT
 from beamish.tables.older import OLDER, upgraded
 from beamish.tables.records import HASHED
 from beamish.triggers.trigger import NEVER_US
-
-kind_entry(INDEX, "a stage with windows", beside=[WINDOWINGS])
-kind_entry(WINDOWINGS, "a stage with several windowings", beside=[INDEX])
 
 LAYOUT = Layout(
     "",
@@ -107,7 +103,7 @@ class Note:
     dropped: dict[str, int]
     span_us: int
     older: Mapping[str, Any] | None = None
-    held: dict[str, Any] | None = None
+    held: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> Note:
@@ -122,7 +118,7 @@ class Note:
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,
-            **({} if self.held is None else {"held": self.held}),
+            **({} if self.held is None else {"held": dict(self.held)}),
             **{name: value for part in parts for name, value in (*part.layout_facts.items(), *part.noted().items())},
         }
 

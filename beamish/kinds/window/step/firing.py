@@ -113,8 +113,7 @@ def _emit(step: Step, firing: Firing) -> None:
     emitted = firing.emitted
     at, timing, last = firing.at[emitted], firing.timing[emitted], firing.last[emitted]
     # A suppress adds up accumulators, and takes the values when they come out.
-    adds_up = step.plan.suppressed and options.discards
-    values_at = table["state_at"][at] if adds_up else table.values.append(_extract(step, at))
+    values_at = table["state_at"][at] if step.plan.adds_up else table.values.append(_extract(step, at))
     for part in step.parts:
         part.on_panes(
             step, firing, at
@@ -145,7 +144,7 @@ def _emit(step: Step, firing: Firing) -> None:
     table["non_early_panes"][at] += timing != EARLY
     table["timing"][at] = timing
     table["last_pane_time_us"][at] = pane_time
-    table["values_at"][at] = NO_ENTRY if adds_up else values_at
+    table["values_at"][at] = NO_ENTRY if step.plan.adds_up else values_at
     table["has_pane"][at] = True
 
 

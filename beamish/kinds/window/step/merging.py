@@ -15,7 +15,7 @@ import pyarrow as pa
 from beamish.contract.drops import WINDOW_FINISHED
 from beamish.contract.keys import KeyedWindows
 from beamish.contract.updates import MERGED_KIND
-from beamish.errors import UserFunctionError, cause, check_memory, said
+from beamish.errors import UserFunctionError, cause, check_memory, describe_foreign
 from beamish.kernels.buffers import NO_ENTRY, Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import sort_order
@@ -99,7 +99,7 @@ def _merge_one_key(option: WindowOption, bounds: list[Bounds]) -> dict[Bounds, B
     except Exception as error:  # noqa: BLE001 - it is raised again
         check_memory(error)
         raise UserFunctionError(
-            f"{option!r}.merge({sorted(becomes)!r}) raised {said(error)}; fix it and restart from the "
+            f"{option!r}.merge({sorted(becomes)!r}) raised {describe_foreign(error)}; fix it and restart from the "
             "checkpoint; no data was lost"
         ) from cause(error)
     return becomes

@@ -6,8 +6,7 @@ then the clock, then rows of sources are processed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import attrs
 
@@ -47,15 +46,14 @@ class WindowShard(Shard):
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
     ) -> Sequence[Updates]:
         self._unsaved = step = self._step(sources_us, clock_us, payloads)
-        values = step.table.state if self.operator.adds_up else step.table.values
+        values = step.table.state if self._plan.adds_up else step.table.values
         updates = step.output.updates(step.table.keys, values)
         if self._plan.join is None or self._plan.suppressed:
             return updates
         return [exploded(self._plan, part) for part in updates]
 
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
-        if held is not None:
-            self._state.note.held = dict(held)
+    def save(self) -> None:
+        self._state.note.held = self.held
         self._state.save(self._unsaved.windows, self._unsaved.progress)
 
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:

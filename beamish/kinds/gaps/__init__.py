@@ -1,0 +1,1 @@
+"""Gaps in the rows of a key, filled (docs/rules/gaps.md)."""

@@ -1,0 +1,1 @@
+"""Values per row over the rows of its key around it, as SQL's OVER."""
