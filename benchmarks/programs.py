@@ -67,6 +67,7 @@ _LATEST = bm.TimestampCombiner.LATEST
 _HALF_A_WINDOW = bm.UntilTimeLimit("30 seconds", clock="event")
 _EVERY_BUNDLE = _MINUTES.trigger(Always()).accumulating()
 _CHANGES = _ROWS.changes()
+_SPANS = {"1h": "1 hour", "12h": "12 hours", "24h": "24 hours"}
 _ONCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("1 minute")).deduplicate("k", within="1 day")
 _FINAL = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM rows WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY k EMIT FINAL"
 _SEVEN = {
@@ -296,6 +297,11 @@ PROGRAMS: dict[str, Program] = {
         _EARLY.window(bm.Sessions("30 seconds")).allowed_lateness("1 minute").accumulating_and_retracting()
     ),
     "beamish final": _beamish(_MINUTES),
+    "beamish rolling": _beamish(_COUNTED.window(bm.Rolling(_SPANS, step="1 minute"))),
+    "beamish rolling history": _beamish(_COUNTED.window(bm.Rolling(_SPANS, step="1 minute", keep="history"))),
+    "beamish three sliding": _beamish(
+        _COUNTED.window({name: bm.SlidingWindows(span, "1 minute") for name, span in _SPANS.items()})
+    ),
     "beamish rows": _beamish(_COUNTED.window(bm.CountWindows(100))),
     "beamish rows over the stream": _beamish(_COUNTED.window(bm.CountWindows(100_000, over="stream"))),
     "beamish rows brought": _brought,

@@ -184,6 +184,27 @@ CASES = {
         BEFORE,
         AFTER,
     ),
+    "rolling": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .window(bm.Rolling({"a": "4 seconds", "b": "12 seconds"}, step="2 seconds", keep="history"))
+        .trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1)))
+        .allowed_lateness("100 seconds")
+        .accumulating_and_retracting()
+        .accumulate(n=a.Count(), mean=a.Mean("score"), names=a.CollectSet("name")),
+        BEFORE,
+        AFTER,
+    ),
+    "rolling_current": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .window(bm.Rolling({"a": "4 seconds", "b": bm.Span("4 seconds", offset="6 seconds")}, step="2 seconds"))
+        .accumulate(n=a.Count(), most=a.Max("score")),
+        BEFORE,
+        AFTER,
+    ),
     "versions": Case(TABLE, BEFORE, AFTER),
     "as_of_join": Case(
         bm.as_of_join(

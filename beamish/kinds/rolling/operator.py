@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 import pyarrow as pa
 
+from beamish.contract.at_rest import Answer, Asked
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.kinds.rolling.at_rest import NAME, LiveRows
 from beamish.kinds.rolling.plan import RollingPlan
 from beamish.kinds.rolling.shard import BY, RollingShard
 from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table, totals_table
@@ -55,3 +57,6 @@ class RollingOperator(Operator):
 
     def notes(self) -> Sequence[Note]:
         return [RollingShard.note(self.identity, BY)]
+
+    def answer(self, asked: Asked) -> Answer:
+        return LiveRows(self, NAME, self.plan)

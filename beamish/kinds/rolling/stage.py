@@ -15,6 +15,7 @@ from beamish.contract.stored import Store, noted_takes
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.refine import refined
+from beamish.kinds.rolling.at_rest import NAME
 from beamish.kinds.rolling.operator import RollingOperator
 from beamish.kinds.rolling.plan import TIME, RollingPlan, value_name
 from beamish.kinds.window.parts.planning import make_plan
@@ -102,7 +103,7 @@ class RollingStage(WindowStage):
     # Stored state
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        return {}
+        return {Keeps.HELD: NAME}
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return noted_takes(notes, takes)
@@ -247,7 +248,7 @@ def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     """Check that the names of output columns differ, ignoring case as Spark does."""
     rolling = options.window
     assert isinstance(rolling, Rolling)  # noqa: S101 - it is one of these
-    taken = dict.fromkeys((*PANE_COLUMNS, TIME), "the output has a column of this name")
+    taken: dict[str, str] = dict.fromkeys((*PANE_COLUMNS, TIME), "the output has a column of this name")
     own = [(str(name), "key column") for name in takes[0].keys]
     own += [
         (value_name(name, span), f"accumulate({name}=...) over span {span!r}: column")

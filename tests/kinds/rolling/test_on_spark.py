@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import beamish as bm
@@ -57,3 +59,29 @@ def test_a_batch_gives_the_live_rows(spark):
     ]
     table = {(row.user, row.time.timestamp(), row.n_2m) for row in bm.live(FEATURES.apply(frame)).collect()}
     assert table == {(user, at, n) for user, at, n, *_ in own}
+
+
+def test_a_sink_keeps_one_row_per_key(spark, tmp_path):
+    current = FEATURES.window(bm.Rolling(SPANS, step="1 minute", empty="remove"))
+    columns = "ts timestamp, user string, v double"
+    for number, rows in enumerate(
+        [[(30, "ann", 1.5), (20, "bob", 2.0)], [(200, "ann", 4.0)], [(430, "ann", 1.0)], [(440, "ann", 2.0)]]
+    ):
+        times = [(datetime.fromtimestamp(ts, UTC), user, v) for ts, user, v in rows]
+        spark.createDataFrame(times, columns).coalesce(1).write.mode("append").parquet(
+            str(tmp_path / "rows" / f"n={number}")
+        )
+    rows = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows" / "*"))
+    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/features.db", "features")
+    query = (
+        current.apply(rows).writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    )
+    query.trigger(availableNow=True).start().awaitTermination()
+    with closing(sqlite3.connect(tmp_path / "features.db")) as table:
+        found = table.execute('SELECT "user", n_2m, n_5m, total_5m FROM features').fetchall()
+    assert found == [("ann", 0, 1, 4.0)]
+    (held,) = current.state(spark, tmp_path / "checkpoint").held().collect()
+    assert (held.user, held.n_5m, held.due.minute) == ("ann", 1, 8)
+    (stage,) = bm.inspect(spark, tmp_path / "checkpoint").stages().collect()
+    assert stage.watermark.minute == 7
+    assert bm.check_upgrade(spark, tmp_path / "checkpoint", current).changes == []

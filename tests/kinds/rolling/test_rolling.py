@@ -7,6 +7,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Max, Median, Sum
+from beamish.checkpoint.words import stage_lines
+from beamish.flow import descriptions
+from beamish.local import stages_after
+from beamish.stage_facts import stage_facts
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark
 from tests.public_names import public_names
@@ -151,9 +155,25 @@ def test_explain_has_its_words():
     assert "they correct every emitted boundary that they count at" in " ".join(words.split())
 
 
-def test_a_key_that_is_over_leaves_no_state():
-    from beamish.local import stages_after
+def test_state_shows_the_row_of_each_key_and_when_its_values_may_change_next():
+    for pipeline in (FEATURES, HISTORY):
+        (row,) = pipeline.state(SCRIPT.advance_watermark_to(200)).held()
+        assert (row.name, row.key["user"], row.values["n_2m"]) == ("rolling spans", "ann", 1)
+        assert (row.since.minute, row.due.minute) == (3, 4)
+    assert FEATURES.state(SCRIPT).held() == []
+    with pytest.raises(bm.PipelineError, match=r"windows\(\): no stage has windows"):
+        FEATURES.state(SCRIPT).windows()
 
+
+def test_inspect_knows_its_clocks_and_why_says_that_it_has_no_windows():
+    ((bound, stores),) = stages_after(FEATURES.flow, SCRIPT.advance_watermark_to(200).events)
+    facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0])
+    assert dict(stage_lines(facts, 0, 0, ()))["watermark"] == "at 1970-01-01 00:03:20"
+    with pytest.raises(bm.PipelineError, match="no stage has windows"):
+        FEATURES.why(SCRIPT)
+
+
+def test_a_key_that_is_over_leaves_no_state():
     ((bound, (store,)),) = stages_after(FEATURES.flow, SCRIPT.advance_watermark_to(430).events)
     assert bound.operator.open(store).next_due_us is None
     assert not [name for name in store if "/s" in name]
