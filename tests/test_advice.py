@@ -101,6 +101,10 @@ HOUR = START.key_by("team").over(bm.Preceding("1 hour"))
 PER_ROW = HOUR.accumulate(n=Count())
 AT_ONCE = PER_ROW.trigger(AfterWatermark(early=Always()))
 OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
+SPANS = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
+ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
+EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
+NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
 SET = CHANGES.changes()
 SOON = bm.UntilTimeLimit(5, clock="event")
@@ -186,6 +190,43 @@ FIXED = {
         name: [lambda: PLAIN.accumulate(s=Sum("score")).run(ONE_ROW)]
         for name in ("sum of text", "mean of text", "stddev of a list", "quantiles of text")
     },
+    # rolling spans
+    "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
+    "removed without retractions": [
+        START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),
+        ROLLING,
+    ],
+    "Always": [EARLY_SPANS, ROLLING],
+    "early by the clock": [EARLY_SPANS],
+    "late rows without a late part": [EARLY_SPANS.allowed_lateness(5)],
+    "duplicates": [START.deduplicate("id", within="1 hour").then(NEXT_SPANS)],
+    "late rows by number": [ROLLING.allowed_lateness("1 hour")],
+    "errors": [START.where(SOME).window(SPANS).accumulate(n=Count())],
+    **{
+        name: [ROLLING]
+        for name in (
+            "retention",
+            "idle keys",
+            "on time",
+            "closing",
+            "a combiner",
+            "merged",
+            "kinds/rolling: only updated",
+        )
+    },
+    "kinds/rolling: a join": [MEETING.window(SPANS).accumulate(n=Count().of("a"))],
+    "a fold without merge": [ROLLING.accumulate(all=Fold(0, max, column="score", merge=max))],
+    "nothing to accumulate": [START.window(SPANS).accumulate(count=Count())],
+    "a key called time": [START.key_by("cur").window(SPANS).accumulate(n=Count())],
+    "two columns of a name": [START.window(SPANS).accumulate(a=Count(), a_b=Count())],
+    "a computed column called time": [ROLLING.with_columns(more=pc.field("plays_5m") + 1)],
+    "an accumulation called pane": [ROLLING.accumulate(panes=Count())],
+    "retractions": [
+        UPDATING.accumulating().then(NEXT_SPANS),
+        UPDATING.accumulating().suppress(bm.UntilWindowCloses()).then(NEXT_SPANS.allowed_lateness(5)),
+    ],
+    "kinds/rolling: panes without timestamp": [TIMED.then(NEXT_SPANS), PLAIN.then(NEXT_SPANS)],
+    "kinds/rolling: a suppress": [ROLLING.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(SOON))],
     # gaps
     "gaps after windows": [PLAIN.then(GAPS)],
     "windows after gaps": [
