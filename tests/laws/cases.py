@@ -332,6 +332,7 @@ AT_THE_EDGES = {
     "pairs once": CASES["pairs once"],
     "versions": CASES["versions"],
     "as-of joins": Case(versions.as_of_joins(), versions.scripts),
+    "over": CASES["over"],
     "suppressed": Case(suppressed(pipelines(), buffers=suppress.patient)),
     "suppressed, with limits": Case(suppressed(pipelines(), buffers=some_buffers)),
     "changes": Case(changes.changes(buffers=suppress.patient), changes.scripts),
