@@ -157,6 +157,8 @@ def apply(statement: Statement, df: DataFrame | None, inputs: Frames, shards: in
     if statement.joined is not None:
         computed = {one.name for input_ in statement.inputs for one in input_.computed}
         panes, columns = _scope(statement.joined, panes, {name: one.drop(*computed) for name, one in named.items()})
+    elif rows is not None:
+        columns = {"": [name for name in rows.columns if name in panes.columns]}
     return _shown(statement, _kept(statement, panes), statement.shown(columns))
 
 

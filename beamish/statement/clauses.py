@@ -8,7 +8,8 @@ from typing import Any, Literal
 import attrs
 
 from beamish.durations import Duration
-from beamish.statement.text import Tree
+from beamish.kinds.over.options import Frame
+from beamish.statement.text import Span, Tree
 from beamish.windows import GlobalWindow, WindowOption
 
 CLAUSES = ("SELECT", "FROM", "WINDOW", "WHERE", "GROUP_BY", "HAVING", "EMIT")
@@ -24,6 +25,10 @@ RULES: Mapping[str, str] = {
     "WINDOW": (
         "write WINDOW TUMBLING (SIZE 5 MINUTES), WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 5 MINUTES) or WINDOW SESSION (10 MINUTES), "
         "each with GRACE PERIOD 1 DAY within the brackets if late rows count"
+    ),
+    "OVER": (
+        "write SUM(x) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW), ROWS BETWEEN 10 "
+        "PRECEDING AND CURRENT ROW, or neither for all rows so far"
     ),
     "EMIT": "write EMIT FINAL, EMIT CHANGES, EMIT CHANGES RETRACTING or EMIT CHANGES EVERY 10 SECONDS",
     "CREATE": "write CREATE TABLE name AS SELECT ..., or CREATE TABLE name WITH (VALUE_FORMAT = 'JSON') AS SELECT ...",
@@ -58,7 +63,7 @@ REFUSED: Mapping[str, str] = {
     "FETCH": "FETCH: a stream has no first rows; use TOPK(x, n) for the greatest of a group",
     "QUALIFY": "QUALIFY: no functions over windows of rows; use HAVING for conditions on aggregates",
     "PARTITION_BY": "PARTITION BY: rows are keyed by GROUP BY; name the expressions there",
-    "OVER": "OVER: aggregates are of a group and its window; say WINDOW TUMBLING (...) and GROUP BY",
+    "OVER": "OVER stands after a call of its own in the SELECT list: SUM(x) OVER (PARTITION BY k ORDER BY ts) AS s",
     "INSERT": "INSERT INTO: writing is Spark's business: bm.sql('SELECT ...').apply(df).writeStream",
     "ROLLUP": "ROLLUP: a statement has one grouping; write one statement for each",
     "CUBE": "CUBE: a statement has one grouping; write one statement for each",
@@ -121,11 +126,31 @@ class Name:
 
 
 @attrs.frozen(eq=False)
+class Over:
+    """An OVER after a call.
+
+    Attributes:
+        partition: the expressions under PARTITION BY.
+        order: the expressions under ORDER BY, whether each descends, and its place.
+        rows: the place of both clauses.
+        frame: ROWS or RANGE; None: not set.
+        start: its place.
+    """
+
+    partition: Sequence[Tree]
+    order: Sequence[tuple[Tree, bool, int]]
+    rows: Span
+    frame: Frame | None
+    start: int
+
+
+@attrs.frozen(eq=False)
 class Item:
     """An item of the SELECT list: an expression, and its name; None: it has none."""
 
     tree: Tree
     alias: Name | None
+    over: Over | None = None
 
 
 @attrs.frozen
@@ -214,6 +239,8 @@ class Statement:
         having: the condition on panes; None without.
         emit: the emitted rows.
         end: the place of the last word.
+        outer: the condition of a SELECT around it, over its items; None without.
+        chosen: the items that the SELECT around it takes; empty: all.
     """
 
     name: str | None
@@ -228,3 +255,10 @@ class Statement:
     having: Tree | None
     emit: Emit
     end: int
+    outer: Tree | None = None
+    chosen: Sequence[Item] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its rows have values over the rows around them."""
+        return any(item.over is not None for item in self.items)

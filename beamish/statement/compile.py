@@ -18,6 +18,7 @@ from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.grammar import parsed
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
+from beamish.statement.over import FUNCTIONS, OverRows, compiled_over
 from beamish.statement.over_panes import (
     Key,
     Panes,
@@ -46,6 +47,7 @@ class Compiled:
         having: the condition on panes; None: all.
         grouped: the items of the SELECT list, of a statement that groups.
         places: the place in the text of each key and accumulation, by the words that the pipeline's errors have for it.
+        over: the statement with OVER; None: it groups or joins.
     """
 
     text: Text
@@ -56,6 +58,7 @@ class Compiled:
     having: Expression | None
     grouped: Sequence[Shown]
     places: Mapping[str, int]
+    over: OverRows | None = None
 
     @contextmanager
     def placed(self) -> Iterator[None]:
@@ -69,11 +72,13 @@ class Compiled:
             raise
 
     def shown(self, columns: Mapping[str, Sequence[str]]) -> Sequence[Shown]:
-        """The items of the SELECT list; of a join, over inputs with these columns, by alias.
+        """The items of the SELECT list; of a join, over inputs with these columns, by alias; with OVER, over rows with those of ''.
 
         Raises:
             SqlError: a column is in several inputs, or a name is taken.
         """
+        if self.over is not None:
+            return self.over.shown(columns[""])
         if self.joined is None:
             return self.grouped
         if self.having is not None:
@@ -92,7 +97,11 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
     Raises:
         SqlError: it is not one, or its parts do not go together.
     """
-    read = sources.named(parsed(text, {*NAMES, *aggregates}))
+    read = sources.named(parsed(text, {*NAMES, *FUNCTIONS, *aggregates}))
+    if read.is_over:
+        over = compiled_over(text, read, sources, aggregates)
+        items = [item for item in over.items if item is not None]
+        return Compiled(text, read, [over.rows], over.pipeline, None, over.having, items, over.places, over)
     if read.joins:
         return _joined(text, read, sources)
     owners = (read.rows.alias.lower(),)
@@ -173,6 +182,11 @@ def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
 def _calls(text: Text, read: Statement) -> list[Call]:
     trees = [item.tree for item in read.items] + ([] if read.having is None else [read.having])
     calls = [call for tree in trees for call in calls_in(tree)]
+    for call in calls:
+        if call.name in FUNCTIONS:
+            raise text.error(
+                call.span.start, f"{call.name} without OVER: write {text[call.span]} OVER (ORDER BY ts) AS n"
+            )
     if not calls:
         check_known(text, (node for tree in trees for node in tree.walk()))
         raise text.error(

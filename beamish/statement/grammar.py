@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+import attrs
 from sqlglot import exp
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration, duration
 from beamish.errors import SqlError
+from beamish.kinds.over.options import Frame, Preceding, PrecedingRows, Unbounded
 from beamish.statement.clauses import (
     CLAUSES,
     CREATED,
@@ -25,12 +27,13 @@ from beamish.statement.clauses import (
     Join,
     Kind,
     Name,
+    Over,
     Rows,
     Statement,
     Windows,
 )
 from beamish.statement.parser import ExpressionParser, StuckError
-from beamish.statement.text import Text, Token, Tree, is_name, word_of
+from beamish.statement.text import Span, Text, Token, Tree, is_name, word_of
 from beamish.windows import FixedWindows, Sessions, SlidingWindows, WindowOption
 
 T = TypeVar("T")
@@ -74,10 +77,20 @@ def parsed(text: Text, aggregates: Collection[str]) -> Statement:
     return parser.statement
 
 
+@attrs.frozen
+class Inner:
+    """A statement in brackets after FROM: its SELECT list, its source, its condition, and where its clauses begin."""
+
+    items: Sequence[Item]
+    where: Tree | None
+    begins: Mapping[str, int]
+
+
 class StatementParser(ExpressionParser):
     """Parses a statement; after ``parse`` it is ``statement``."""
 
     statement: Statement
+    inner: Inner | None = None
 
     def _parse_statement(self) -> Any:
         self.statement = self._statement()
@@ -104,8 +117,12 @@ class StatementParser(ExpressionParser):
             parts[clause] = self._CLAUSES[clause](self)
         last = self._prev
         rows, joins = parts.get("FROM", (None, ()))
+        outer: dict[str, Any] = {}
+        if self.inner is not None:
+            outer = self._outer(self.inner, parts, begins)
+        is_over = any(item.over is not None for item in parts.get("SELECT", ()))
         for kind, what in NEEDED.items():
-            if kind not in begins and not (joins and kind == "GROUP_BY"):
+            if kind not in begins and not ((joins or is_over) and kind == "GROUP_BY"):
                 later = [token for other, token in begins.items() if CLAUSES.index(other) > CLAUSES.index(kind)]
                 raise self._text.error(
                     (*later, last)[0].start,
@@ -122,9 +139,32 @@ class StatementParser(ExpressionParser):
             parts.get("WHERE"),
             parts.get("GROUP_BY", ()),
             parts.get("HAVING"),
-            self._emitted(parts.get("EMIT"), name, "WINDOW" in begins or bool(joins)),
+            self._emitted(parts.get("EMIT"), name, "WINDOW" in begins or bool(joins) or is_over),
             last.start,
+            **outer,
         )
+
+    def _outer(self, inner: Inner, parts: dict[str, Any], begins: Mapping[str, Token]) -> dict[str, Any]:
+        """The parts of a statement around another: its condition and items; the others become those of the inner one."""
+        for clause in ("WINDOW", "GROUP_BY", "HAVING"):
+            if clause in begins:
+                raise self._text.error(
+                    begins[clause].start,
+                    f"{clause.replace('_', ' ')} around a SELECT: the outer statement only selects; {REFUSED['SELECT']}",
+                )
+        if not any(item.over is not None for item in inner.items):
+            raise self._text.error(inner.begins["SELECT"], REFUSED["SELECT"])
+        chosen = parts["SELECT"]
+        for item in chosen:
+            if item.over is not None or not (item.tree.is_star or isinstance(item.tree, exp.Column)):
+                raise self._text.error(
+                    begins["SELECT"].start,
+                    "SELECT around a SELECT: * or names of its items; compute within the inner one",
+                )
+        taken = {} if any(item.tree.is_star for item in chosen) else {"chosen": chosen}
+        outer = {"outer": parts.get("WHERE"), **taken}
+        parts["SELECT"], parts["WHERE"] = inner.items, inner.where
+        return outer
 
     def _clause(self) -> str | None:
         """The clause that the next word begins where no operand can stand; None: it begins none."""
@@ -200,12 +240,100 @@ class StatementParser(ExpressionParser):
 
     def _item(self) -> Item:
         tree = self._operand(star=True)
+        over = self._over() if self._curr and self._curr.token_type == TokenType.OVER else None
         if self._match(TokenType.ALIAS):
             if not self._curr or not is_name(self._curr):
                 raise self._text.error(self._prev.start, "AS stands between an expression and one name: COUNT(*) AS n")
-            return Item(tree, self._name("a name", "SELECT"))
+            return Item(tree, self._name("a name", "SELECT"), over)
         named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
-        return Item(tree, self._name("a name", "SELECT") if named else None)
+        return Item(tree, self._name("a name", "SELECT") if named else None, over)
+
+    def _over(self) -> Over:
+        start = self._curr.start
+        self._advance()
+        self._need("OVER", "(")
+        first, partition = self._curr or self._prev, list[Tree]()
+        if self._match(TokenType.PARTITION_BY):
+            partition = self._list(self._operand, "an expression under PARTITION BY is missing; take out a comma")
+        if not self._match(TokenType.ORDER_BY):
+            raise self._expected("expected ORDER BY and the event time", "OVER")
+        order = self._list(self._ordered, "an expression under ORDER BY is missing; take out a comma")
+        rows = Span(first.start, self._prev.end + 1)
+        kind = next((word for word in ("ROWS", "RANGE") if self._match_text_seq(word)), None)
+        frame = None if kind is None else self._frame(kind)
+        self._need("OVER", ")")
+        return Over(partition, order, rows, frame, start)
+
+    def _ordered(self) -> tuple[Tree, bool, int]:
+        start, tree = (self._curr or self._prev).start, self._operand()
+        descends = self._match_text_seq("DESC")
+        if not descends:
+            self._match_text_seq("ASC")
+        return tree, bool(descends), start
+
+    def _frame(self, kind: str) -> Frame:
+        between = self._match_text_seq("BETWEEN")
+        frame = self._preceding(kind)
+        if between:
+            self._need("OVER", "AND", "CURRENT", "ROW")
+        return frame
+
+    def _preceding(self, kind: str) -> Frame:
+        at = (self._curr or self._prev).start
+        if self._match_text_seq("UNBOUNDED"):
+            self._need("OVER", "PRECEDING")
+            if kind == "ROWS":
+                raise self._text.error(
+                    at, "ROWS UNBOUNDED PRECEDING: rows of equal time count together; write RANGE, or no frame at all"
+                )
+            return Unbounded()
+        if self._match_text_seq("CURRENT"):
+            self._need("OVER", "ROW")
+            return PrecedingRows(0) if kind == "ROWS" else Preceding(0)
+        with self._text.at(at):
+            frame = PrecedingRows(self._count()) if kind == "ROWS" else Preceding(self._interval())
+        self._need("OVER", "PRECEDING")
+        return frame
+
+    def _count(self) -> int:
+        token = self._curr
+        if not token or token.token_type != TokenType.NUMBER or not token.text.isdecimal():
+            raise self._expected("expected a whole number of rows", "OVER")
+        self._advance()
+        return int(token.text)
+
+    def _interval(self) -> Duration:
+        if not self._match_text_seq("INTERVAL"):
+            raise self._expected("RANGE is a span of time: expected INTERVAL", "OVER")
+        token = self._curr
+        if not token or not token.text.isdecimal():
+            raise self._expected("INTERVAL: expected a whole number, such as '10'", "OVER")
+        self._advance()
+        word = word_of(self._curr).removesuffix("S") if self._curr else ""
+        if word not in _UNITS:
+            raise self._expected(f"INTERVAL: expected a unit, one of {', '.join(_UNITS)}", "OVER")
+        self._advance()
+        return duration("INTERVAL", f"{token.text} {word.lower()}")
+
+    def _nested(self) -> Rows:
+        """A statement in brackets: SELECT, FROM and WHERE."""
+        begins: dict[str, int] = {}
+        parts: dict[str, Any] = {}
+        self._advance()
+        while not self._match(TokenType.R_PAREN):
+            clause = self._clause() if self._curr else None
+            if clause not in ("SELECT", "FROM", "WHERE") or clause in begins:
+                raise self._expected(
+                    "a SELECT within another has SELECT, FROM and WHERE, each once: expected ')'", "OVER"
+                )
+            begins[clause] = self._curr.start
+            self._advance()
+            parts[clause] = self._CLAUSES[clause](self)
+        if "SELECT" not in parts or "FROM" not in parts or parts["FROM"][1]:
+            raise self._text.error(next(iter(begins.values()), self._prev.start), REFUSED["SELECT"])
+        self.inner = Inner(parts["SELECT"], parts.get("WHERE"), begins)
+        rows: Rows = parts["FROM"][0]
+        return rows
 
     def _sources(self) -> tuple[Rows, Sequence[Join]]:
         rows, joins = self._source(), list[Join]()
@@ -239,7 +367,13 @@ class StatementParser(ExpressionParser):
 
     def _source(self) -> Rows:
         if self._curr.token_type == TokenType.L_PAREN and self._next and self._next.token_type == TokenType.SELECT:
-            raise self._text.error(self._next.start, REFUSED["SELECT"])
+            if self.inner is not None:
+                raise self._text.error(self._next.start, REFUSED["SELECT"])
+            rows = self._nested()
+            self._match(TokenType.ALIAS)
+            if self._curr and is_name(self._curr) and self._clause() is None:
+                return Rows(rows.name, self._name("expected a name", "FROM").text)
+            return rows
         name = self._name("expected the name of the source", "FROM").text
         while self._match(TokenType.DOT):
             name = self._name("expected a name", "FROM").text

@@ -268,7 +268,7 @@ class ScriptedStatement:
         """The columns of each side of a join, by alias; of one without rows those that the statement names."""
         joined = self.statement.joined
         if joined is None:
-            return {}
+            return {"": self.columns.get(None, ())}
         given = {side.alias: self.columns.get(side.name) for side in joined.sides}
         columns = {side.alias: side.columns(given[side.alias] or ()) for side in joined.sides}
         trees = [joined.expression(item.tree) for item in self.statement.read.items if not item.tree.is_star]

@@ -1,0 +1,305 @@
+"""OVER: a statement whose rows have values over the rows around them, as Flink and Spark write it; Top-N by ROW_NUMBER."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from sqlglot import exp
+
+from beamish.accumulations.base.accumulation import Accumulation
+from beamish.kernels.column_names import quoted
+from beamish.kinds.over.options import (
+    DenseRank,
+    FirstValue,
+    Frame,
+    Lag,
+    LastValue,
+    Lead,
+    Rank,
+    RowNumber,
+    Unbounded,
+)
+from beamish.pipeline import Pipeline
+from beamish.statement.aggregates import UserAggregates, aggregate_of, calls_in
+from beamish.statement.clauses import Item, Name, Over, Statement
+from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, over_rows, path_of
+from beamish.statement.inputs import Before, Input, Sources
+from beamish.statement.over_panes import Shown, check_name, check_new_name, own_name
+from beamish.statement.text import Call, Span, Text, Tree, call_of, normal, span_of
+from beamish.triggers import AfterWatermark, Always
+
+_OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
+_COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
+_SHIFTS: Mapping[str, Callable[..., Accumulation]] = {"LAG": Lag, "LEAD": Lead}
+_ENDS: Mapping[str, Callable[[str], Accumulation]] = {"FIRST_VALUE": FirstValue, "LAST_VALUE": LastValue}
+FUNCTIONS = frozenset({*_COUNTS, *_SHIFTS, *_ENDS})
+"""Functions that stand before OVER alone."""
+
+
+@attrs.frozen(eq=False)
+class OverRows:
+    """A compiled statement with OVER.
+
+    Attributes:
+        pipeline: the pipeline.
+        rows: what is computed of the rows before it.
+        items: the items of the SELECT list; None for the ``*`` of the rows' own columns.
+        hidden: columns of the rows that ``*`` leaves out, in lower case.
+        keys: the key columns.
+        having: the condition of the outer statement; None: all.
+        places: as of ``Compiled``.
+    """
+
+    pipeline: Pipeline
+    rows: Input
+    items: Sequence[Shown | None]
+    hidden: frozenset[str]
+    keys: Sequence[str]
+    having: Expression | None
+    places: Mapping[str, int]
+    text: Text
+    chosen: Sequence[Item]
+
+    def shown(self, columns: Sequence[str]) -> list[Shown]:
+        """The items over rows with these columns (SqlError: a name is there twice)."""
+        shown: list[Shown] = []
+        for item in self.items:
+            for one in self._own(columns) if item is None else [item]:
+                check_new_name(self.text, Name(one.expression.name, one.expression.at), shown)
+                shown.append(one)
+        return [self._chosen(item, shown) for item in self.chosen] if self.chosen else shown
+
+    def _chosen(self, item: Item, shown: Sequence[Shown]) -> Shown:
+        """The inner item that one of the outer statement names."""
+        name = item.tree.parts[-1].name
+        found = next((one for one in shown if one.expression.name.lower() == name.lower()), None)
+        if found is None:
+            raise self.text.error(span_of(item.tree).start, f"{name} is not in the inner SELECT list; add it there")
+        named = name if item.alias is None else item.alias.text
+        return attrs.evolve(found, expression=attrs.evolve(found.expression, name=named))
+
+    def _own(self, columns: Sequence[str]) -> Iterator[Shown]:
+        for name in columns:
+            if name.lower() not in self.hidden:
+                node = Node(COLUMN, value=(name,))
+                yield Shown(Expression(name, quoted(name), node, name, self.text, 0), name in self.keys)
+
+
+def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: UserAggregates) -> OverRows:
+    """Compile a statement with OVER (SqlError: its parts do not go together)."""
+    start = next(item.over.start for item in read.items if item.over is not None)
+    for clause in ("WINDOW", "GROUP_BY", "HAVING"):
+        if clause in read.begins:
+            raise text.error(
+                read.begins[clause],
+                f"{clause.replace('_', ' ')} with OVER: a row has a frame, or its group a window; write one statement for each",
+            )
+    if read.joins or read.rows.name in sources.tables:
+        raise text.error(
+            start, "OVER is of the rows of one stream; join or group in a statement of its own, before or after"
+        )
+    owners = (read.rows.alias.lower(),)
+    before = Before(text, owners, {}, sources.offset)
+    kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
+    stream = sources.stream(read.rows.name)
+    over = _one_of(text, read)
+    keys = [before.column(tree) for tree in over.partition]
+    by = _order_by(text, over, before, owners, stream.flow.sources[0].event_time)
+    made = [_item(text, item, before, owners, aggregates) for item in read.items]
+    names = _names(text, read.items, made)
+    accumulations: dict[str, Accumulation] = {}
+    for one in made:
+        accumulations |= {} if one is None else one.accumulations
+    with text.at(start):
+        stage = stream.key_by(*keys).over(_frame(text, read), order_by=by)
+        stage = _emitting(text, read, sources.finish(stage)).accumulate(**accumulations)
+        stage.flow.check()
+    is_key = {key.lower() for key in keys}
+    shown = [
+        None
+        if one is None
+        else Shown(
+            attrs.evolve(one.expression, name=name.text),
+            one.expression.node.op == COLUMN
+            and len(one.expression.node.value) == 1
+            and one.expression.node.value[0].lower() in is_key,
+        )
+        for one, name in zip(made, names, strict=True)
+    ]
+    having = None if read.outer is None else _having(text, read.outer, shown, owners)
+    rows = before.input(read.rows, kept)
+    hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "timestamp", "window", "pane", "dropped")))
+    places = {f"accumulate({name}=": item.over.start for item in read.items if item.over for name in accumulations}
+    return OverRows(stage, rows, shown, hidden, keys, having, places, text, read.chosen)
+
+
+@attrs.frozen(eq=False)
+class _Made:
+    expression: Expression
+    accumulations: Mapping[str, Accumulation] = attrs.Factory(dict)
+
+
+def _one_of(text: Text, read: Statement) -> Over:
+    """The OVER of all items: rows have one key and one order."""
+    first: tuple[str, Over] | None = None
+    for item in read.items:
+        if item.over is None:
+            continue
+        said = normal(text, item.over.rows, (read.rows.alias.lower(),))
+        if first is not None and first[0] != said:
+            raise text.error(
+                item.over.start,
+                f"OVER ({said}) beside OVER ({first[0]}): rows have one key and one order; write one statement for each",
+            )
+        first = first or (said, item.over)
+    assert first is not None  # noqa: S101 - the statement has one
+    return first[1]
+
+
+def _order_by(text: Text, over: Over, before: Before, owners: Sequence[str], event_time: Any) -> str | None:
+    """The column after the event time, which comes first."""
+    (time, descends, at), *others = over.order
+    path = path_of(time, owners) if isinstance(time, exp.Column) else ()
+    if not isinstance(event_time, str) or len(path) != 1 or path[0].lower() != event_time.lower():
+        raise text.error(
+            at,
+            f"ORDER BY {text[span_of(time)]}: rows are in the order of their event time, {event_time}; order by it first. For the "
+            "greatest values use TOPK(x, n) with WINDOW and GROUP BY",
+        )
+    for _, down, place in [(time, descends, at), *others]:
+        if down:
+            raise text.error(
+                place,
+                "DESC: each row would change the number of all rows before it, without end; for the last row of a key use "
+                "LATEST_BY_OFFSET(x) or MAX with GROUP BY",
+            )
+    if len(others) > 1:
+        raise text.error(others[1][2], "ORDER BY takes the event time and one column after it; take the others out")
+    return before.column(others[0][0]) if others else None
+
+
+def _frame(text: Text, read: Statement) -> Frame:
+    """The frame of aggregates."""
+    frames: dict[Frame, int] = {}
+    for item in read.items:
+        if item.over is None:
+            continue
+        call = call_of(item.tree)
+        if call is not None and call.name in FUNCTIONS and call.name not in _OF_FRAME:
+            if item.over.frame is not None:
+                raise text.error(item.over.start, f"{call.name} is of all rows of its key; take ROWS or RANGE out")
+            continue
+        frames.setdefault(Unbounded() if item.over.frame is None else item.over.frame, item.over.start)
+    if len(frames) > 1:
+        raise text.error(
+            [*frames.values()][1], "OVER with another frame: a statement has one; write one statement for each"
+        )
+    return next(iter(frames), Unbounded())
+
+
+def _emitting(text: Text, read: Statement, pipeline: Pipeline) -> Pipeline:
+    emit = read.emit
+    if emit.every is not None:
+        raise text.error(
+            read.begins["EMIT"], "EVERY with OVER: a row is emitted at once, and corrected at once; take EVERY out"
+        )
+    if emit.refinement == "final":
+        return pipeline
+    return pipeline.trigger(AfterWatermark(early=Always())).accumulating_and_retracting()
+
+
+def _item(text: Text, item: Item, before: Before, owners: Sequence[str], aggregates: UserAggregates) -> _Made | None:
+    """What an item is over the rows of the pipeline; None for ``*``."""
+    if item.over is None:
+        if item.tree.is_star:
+            return None
+        for call in calls_in(item.tree):
+            raise text.error(call.span.start, f"{call.name} without OVER: rows are not grouped; write OVER after it")
+        for column in columns_of(item.tree):
+            before.column(column)
+        return _Made(over_rows(text, item.tree, "", owners))
+    call = call_of(item.tree)
+    if call is None:
+        raise text.error(
+            item.over.start,
+            "OVER stands after a call, which is an item of its own: SUM(x) OVER (...) AS s; compute with it where it is read",
+        )
+    if call.name not in FUNCTIONS:
+        aggregate = aggregate_of(text, call, aggregates, before, owners)
+        node = attrs.evolve(aggregate.node, at=call.span.start)
+        made = Expression("", aggregate.sql, node, text[call.span], text, call.span.start)
+        return _Made(made, aggregate.accumulations)
+    name = f"{normal(text, call.span, owners)} over"
+    node = Node(COLUMN, value=(name,), at=call.span.start)
+    made = Expression("", quoted(name), node, text[call.span], text, call.span.start)
+    with text.at(call.span.start):
+        return _Made(made, {name: _function(text, call, before)})
+
+
+def _function(text: Text, call: Call, before: Before) -> Accumulation:
+    if call.name in _COUNTS:
+        _check_arguments(text, call, 0, 0)
+        return _COUNTS[call.name]()
+    if call.name in _ENDS:
+        _check_arguments(text, call, 1, 1)
+        return _ENDS[call.name](before.column(call.args[0]))
+    _check_arguments(text, call, 1, 3)
+    column, *others = call.args
+    values = [_literal(text, tree) for tree in others]
+    return _SHIFTS[call.name](before.column(column), *values)
+
+
+def _check_arguments(text: Text, call: Call, least: int, most: int) -> None:
+    if call.distinct or not least <= len(call.args) <= most:
+        takes = "no argument" if most == 0 else f"{least}" if least == most else f"{least} to {most} arguments"
+        raise text.error(call.span.start, f"{call.name} takes {takes}; LAG(x, 2, 0) is the x two rows before, or 0")
+
+
+def _literal(text: Text, tree: Tree) -> Any:
+    negative = isinstance(tree, exp.Neg)
+    one = tree.this if negative else tree
+    if isinstance(one, exp.Null):
+        return None
+    if isinstance(one, exp.Boolean):
+        return one.this
+    if not isinstance(one, exp.Literal):
+        raise text.error(span_of(tree).start, f"{text[span_of(tree)]}: write the value itself, a number or a text")
+    if one.is_string:
+        return one.this
+    number = float(one.this) if not one.this.isdecimal() else int(one.this)
+    return -number if negative else number
+
+
+def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None]) -> list[Name]:
+    names: list[Name] = []
+    for number, (item, one) in enumerate(zip(items, made, strict=True)):
+        at = span_of(item.tree).start
+        name = item.alias or (None if item.over else own_name(item)) or Name(f"KSQL_COL_{number}", at)
+        if one is not None:
+            check_name(text, name, "choose another after AS")
+        names.append(name)
+    return names
+
+
+def _having(text: Text, tree: Tree, shown: Sequence[Shown | None], owners: Sequence[str]) -> Expression:
+    """The condition of the outer statement: over the items of the inner one."""
+    named = {one.expression.name.lower(): one.expression for one in shown if one is not None}
+    known: dict[int, Node] = {}
+    parts: list[tuple[Span, str]] = []
+    for call in calls_in(tree):
+        raise text.error(
+            call.span.start, f"{call.name} under WHERE: name it in the inner SELECT: AS n, and write n here"
+        )
+    for column in columns_of(tree):
+        path, span = path_of(column, owners), span_of(column)
+        found = named.get(path[0].lower())
+        if found is None and None not in shown:
+            raise text.error(span.start, f"{path[0]} is not in the inner SELECT list; add it there")
+        if found is None:
+            known[id(column)] = Node(COLUMN, value=path, at=span.start)
+            continue
+        known[id(column)] = Node(COLUMN, value=(*found.node.value, *path[1:])) if len(path) > 1 else found.node
+        parts.append((span, f"({found.sql})" + "".join(f".{quoted(part)}" for part in path[1:])))
+    return expression(text, tree, "", known, parts)
