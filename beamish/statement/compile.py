@@ -225,17 +225,25 @@ def _before(statement: Compiled) -> Iterator[Line]:
             )
         if one.computed:
             computed = ", ".join(_one_line(expression.said) for expression in one.computed)
-            yield "computed", f"{of}for each row, before it is in a window: {computed}"
+            yield (
+                "computed",
+                f"{of}for each row, before it is {'emitted' if statement.over else 'in a window'}: {computed}",
+            )
 
 
 def _query_words(statement: Compiled) -> str:
     name = f" {statement.read.name}" if statement.read.name else ""
     kind = statement.read.emit.kind
     if kind == "pull":
-        return "pull: asks a batch DataFrame once, one final row for each group and window"
+        return f"pull: asks a batch DataFrame once, one final row for each {_slot(statement)}"
     if statement.read.emit.refinement == "final":
-        return f"{kind}{name}, final rows: one for each group and window, when the window expires"
-    return f"{kind}{name}, changes: a PANE sets its group and window, a RETRACTION takes that back"
+        when = "its time is passed" if statement.over else "the window expires"
+        return f"{kind}{name}, final rows: one for each {_slot(statement)}, when {when}"
+    return f"{kind}{name}, changes: a PANE sets its {_slot(statement)}, a RETRACTION takes that back"
+
+
+def _slot(statement: Compiled) -> str:
+    return "row" if statement.over else "group and window"
 
 
 def _after(statement: Compiled) -> Iterator[Line]:

@@ -146,14 +146,14 @@ class StatementParser(ExpressionParser):
 
     def _outer(self, inner: Inner, parts: dict[str, Any], begins: Mapping[str, Token]) -> dict[str, Any]:
         """The parts of a statement around another: its condition and items; the others become those of the inner one."""
+        if not any(item.over is not None for item in inner.items):
+            raise self._text.error(inner.begins["SELECT"], REFUSED["SELECT"])
         for clause in ("WINDOW", "GROUP_BY", "HAVING"):
             if clause in begins:
                 raise self._text.error(
                     begins[clause].start,
                     f"{clause.replace('_', ' ')} around a SELECT: the outer statement only selects; {REFUSED['SELECT']}",
                 )
-        if not any(item.over is not None for item in inner.items):
-            raise self._text.error(inner.begins["SELECT"], REFUSED["SELECT"])
         chosen = parts["SELECT"]
         for item in chosen:
             if item.over is not None or not (item.tree.is_star or isinstance(item.tree, exp.Column)):

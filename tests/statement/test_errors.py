@@ -149,7 +149,7 @@ REFUSED = {
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^LIMIT 3": "TOPK",
     "SELECT ^DISTINCT k, COUNT(*) AS n FROM t GROUP BY k": "name the columns in GROUP BY",
     "SELECT k, COUNT(*) AS n FROM t ^PARTITION BY k": "keyed by GROUP BY",
-    "SELECT k, SUM(v) ^OVER (PARTITION BY k) AS n FROM t GROUP BY k": "WINDOW TUMBLING",
+    "SELECT k, SUM(v) OVER (ORDER BY ts) AS n FROM t ^GROUP BY k": "GROUP BY with OVER",
     "^INSERT INTO u SELECT k, COUNT(*) AS n FROM t GROUP BY k": "writeStream",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY ^window(ts, '5 minutes')": "say WINDOW TUMBLING",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY ^ROLLUP (k)": "one grouping",

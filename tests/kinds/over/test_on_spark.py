@@ -172,3 +172,30 @@ def test_window_functions_of_spark_are_those_of_a_batch(spark, rows):
     ours = rows.where("id < 50").transform(spent).select("id", "total")
     theirs = rows.where(f"id < 50 AND ts < {FAR}").select("id", F.sum("x").over(by_hand).alias("total"))
     assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
+
+
+STATEMENTS = [
+    """SELECT id, `the key`, SUM(x) OVER (PARTITION BY `the key` ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW)
+    AS total, COUNT(*) OVER (PARTITION BY `the key` ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW) AS n
+    FROM some_rows WHERE x > 0""",
+    """SELECT id, LAG(x, 2, -1) OVER (PARTITION BY `the key` ORDER BY ts, id) AS before, x + 1 AS more FROM some_rows""",
+    """SELECT * FROM (SELECT id, name, ROW_NUMBER() OVER (PARTITION BY `the key` ORDER BY ts, id) AS n FROM some_rows) t WHERE n <= 3""",
+]
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_a_statement_with_over_means_what_it_means_in_spark(spark, rows, text):
+    some = rows.where(f"id < 50 AND ts < {FAR}").dropDuplicates(["id"])
+    some.createOrReplaceTempView("some_rows")
+    ours = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0)).apply(some)
+    assert ours.columns[-3:] == ["window", "pane", "timestamp"]
+    found = ours.drop("window", "pane", "timestamp")
+    assert sorted(map(str, found.collect())) == sorted(map(str, spark.sql(text).collect()))
+
+
+def test_a_statement_with_over_on_a_stream_is_that_of_a_script(spark, by_key):
+    text = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user ORDER BY ts) AS n FROM t) WHERE n <= 1 EMIT CHANGES"
+    query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+    script = TestStream().add([{"ts": 5, "user": "a"}, {"ts": 7, "user": "a"}]).add([{"ts": 1, "user": "a"}])
+    for (event, panes), (_, expected) in zip(script.trace_on_spark(spark, query), script.trace(query), strict=True):
+        assert by_key(panes) == by_key(expected), event
