@@ -211,12 +211,12 @@ def _emitting(text: Text, read: Statement, pipeline: Pipeline) -> Pipeline:
 
 
 def _item(text: Text, item: Item, before: Before, owners: Sequence[str], aggregates: UserAggregates) -> _Made | None:
-    """What an item is over the rows of the pipeline; None for ``*``."""
+    """An item over the rows of the pipeline; None for ``*``."""
     if item.over is None:
         if item.tree.is_star:
             return None
-        for call in calls_in(item.tree):
-            raise text.error(call.span.start, f"{call.name} without OVER: rows are not grouped; write OVER after it")
+        for inner in calls_in(item.tree):
+            raise text.error(inner.span.start, f"{inner.name} without OVER: rows are not grouped; write OVER after it")
         for column in columns_of(item.tree):
             before.column(column)
         return _Made(over_rows(text, item.tree, "", owners))
