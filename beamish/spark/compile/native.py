@@ -272,7 +272,7 @@ def _output(plan: WindowPlan) -> list[Column]:
 
 _KEY, _TIME, _IS_CHANGE = PREFIX + "key.", PREFIX + "time_us", PREFIX + "is_change"
 _SEQUENCE, _SETS, _VALUE, _ROW = PREFIX + "sequence", PREFIX + "sets", PREFIX + "value.", PREFIX + "row."
-_MET, _NUMBER = PREFIX + "met", PREFIX + "number"
+_MET, _NUMBER, _RAW = PREFIX + "met", PREFIX + "number", PREFIX + "raw_"
 
 
 def why_not_native_as_of(plan: AsOfPlan) -> str:
@@ -423,14 +423,26 @@ def native_over(plan: OverPlan, df: DataFrame) -> DataFrame:
     rows = df.where(is_in_range(time)).withColumn(_TIME, F.unix_micros(time))
     key = Window.partitionBy(*map(column, plan.takes.keys))
     by = [] if plan.options.order_by is None else [column(plan.options.order_by).asc_nulls_first()]
-    ties = [column(name).asc_nulls_first() for name in plan.takes.own_columns.names]
+    equal = {*plan.takes.keys, plan.takes.event_time}  # of rows with the same key and time
+    ties = [column(name).asc_nulls_first() for name in plan.takes.own_columns.names if name not in equal]
     in_time, peers = key.orderBy(_TIME), key.orderBy(_TIME, *by)
     every = key.orderBy(_TIME, *by, *ties) if any(_needs_all(plan, one) for one in plan.values) else in_time
     frame = _frame(plan, in_time, every)
-    values = {one.name: _over(one, frame, every, peers) for one in plan.values}
-    # Else a value would be read where a column of its name is meant.
-    made = {f"{_VALUE}{name}": value for name, value in values.items()} | {_NUMBER: F.row_number().over(every)}
-    return rows.withColumns(made).select(*_over_output(plan))
+    raw = {_NUMBER: F.row_number().over(every)}
+
+    def once(value: Column) -> Column:
+        """A window function as a column, since Spark computes one again for each place that names it."""
+        raw[f"{_RAW}{len(raw)}"] = value
+        return F.col(f"{_RAW}{len(raw) - 1}")
+
+    values = {one.name: _over(one, frame, every, peers, once) for one in plan.values}
+    return rows.withColumns(raw).select("*", *_named_values(values)).select(*_over_output(plan))
+
+
+def _named_values(values: Mapping[str, Column]) -> Iterator[Column]:
+    """Values under other names: else one would be read where a column of its name is meant."""
+    for name, value in values.items():
+        yield value.alias(f"{_VALUE}{name}")
 
 
 def _frame(plan: OverPlan, in_time: WindowSpec, every: WindowSpec) -> WindowSpec:
@@ -440,12 +452,16 @@ def _frame(plan: OverPlan, in_time: WindowSpec, every: WindowSpec) -> WindowSpec
     return in_time.rangeBetween(Window.unboundedPreceding if isinstance(frame, Unbounded) else -frame.span_us, 0)
 
 
-def _over(one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSpec) -> Column:
+def _over(
+    one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSpec, once: Callable[[Column], Column]
+) -> Column:
     """The value of a row."""
     of = one.of
     if isinstance(of, (Lag, Lead)):
         shift = F.lag if isinstance(of, Lag) else F.lead
-        there = shift(F.struct(column(of.column).alias("value")), of.n).over(every)
+        if of.default is None:
+            return once(shift(column(of.column), of.n).over(every))
+        there = once(shift(F.struct(column(of.column).alias("value")), of.n).over(every))
         default = F.lit(of.default).cast(spark_type(one.type))
         return F.when(there.isNull(), default).otherwise(there["value"])
     counts: dict[type, tuple[Callable[[], Column], WindowSpec]] = {
@@ -455,14 +471,14 @@ def _over(one: BoundValue, frame: WindowSpec, every: WindowSpec, peers: WindowSp
     }
     if type(of) in counts:
         function, window = counts[type(of)]
-        return function().over(window)
+        return once(function().over(window))
     name = one.columns[0] if one.columns else None
     values = _Values(
         F.lit(1) if name is None else column(name),
         one.types[0] if one.types else pa.int32(),
         one.type,
         None,
-        lambda aggregate: aggregate.over(frame),
+        lambda aggregate: once(aggregate.over(frame)),
     )
     return _AGGREGATES[type(of)](of, values)
 
