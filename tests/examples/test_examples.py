@@ -25,6 +25,20 @@ def lines(text):
 
 
 IN_PROCESS = {
+    "card_alerts": """
+        payments
+          event 1: PANE       number 1 from NO, before None: 1 in a minute, 20 paid
+          event 2: PANE       number 2 from NO, before NO: 2 in a minute, 25 paid
+          event 3: PANE       number 4 from SE, before NO: 2 in a minute, 35 paid
+          event 5: PANE       number 3 from SE, before NO: 3 in a minute, 35 paid
+          event 5: RETRACTION number 4 from SE, before NO: 2 in a minute, 35 paid
+          event 5: PANE       number 4 from SE, before SE: 3 in a minute, 45 paid
+        alerts
+          event 3: PANE       number 4 from SE, before NO: 2 in a minute, 35 paid
+          event 5: PANE       number 3 from SE, before NO: 3 in a minute, 35 paid
+          event 5: RETRACTION number 4 from SE, before NO: 2 in a minute, 35 paid
+          event 5: PANE       number 4 from SE, before SE: 3 in a minute, 45 paid
+    """,
     "sessions": """
         09:00 to 09:30  PANE        EARLY    clicks=1 spent=5   so far spent in all: 5
         09:40 to 10:10  PANE        EARLY    clicks=1 spent=3   so far spent in all: 8
