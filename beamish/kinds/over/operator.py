@@ -240,7 +240,8 @@ class OverShard(NotedShard):
             old = [column.take(pa.array(before_at[has])) for column in old]
             new = lifted(one, rows, np.arange(len(rows)))
             both = [pa.concat_arrays([a, b]) for a, b in zip(old, new, strict=True)]
-            state = one.of.combine(Groups(np.flatnonzero(has), groups.count).followed_by(groups), both)
+            with one.placed():
+                state = one.of.combine(Groups(np.flatnonzero(has), groups.count).followed_by(groups), both)
             own |= {f"sum.{one.name}.{i}": column for i, column in enumerate(state)}
         for one in plan.firsts:
             old_first = known.cells[f"first.{one.name}"].combine_chunks()

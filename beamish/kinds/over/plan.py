@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from beamish.contract.keys import times_of, to_shards
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.durations import LONGEST_US, Duration
-from beamish.errors import ColumnError
+from beamish.errors import ColumnError, NumericOverflowError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
 from beamish.kernels.codes import normalise
@@ -51,6 +52,21 @@ class BoundValue:
         if self.of.inputs is None:
             return [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
         return columns
+
+    def overflow(self, error: NumericOverflowError) -> NumericOverflowError:
+        """The error of a sum or mean of it, with a fix that an over stage has."""
+        fix = "cast the column first, such as to decimal(38, 0) or double, in a new checkpoint"
+        return NumericOverflowError(
+            f"accumulate({self.name}={self.of!r}) after over(...): {error.raised or error}; {fix}"
+        )
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Report an overflow meanwhile as one of it (NumericOverflowError)."""
+        try:
+            yield
+        except NumericOverflowError as error:
+            raise self.overflow(error) from error
 
 
 @attrs.define(slots=False, eq=False)

@@ -186,8 +186,9 @@ class Ordered:
         def lift(rows: Ints) -> list[pa.Array]:
             return lifted(one, self.rows, rows)
 
-        state = ranges.combine(one.of, lift, before, self.past_at[at])
-        return one.of.extract_columns(state, one.types)
+        with one.placed():
+            state = ranges.combine(one.of, lift, before, self.past_at[at])
+            return one.of.extract_columns(state, one.types)
 
     def leads_to(self) -> Ints:
         """The time of the row that each row with Lead waits for: int64, microseconds; the end of time if none follows."""

@@ -61,6 +61,7 @@ class _Values:
         gives: the Arrow type of its values.
         place: the key and window of a group, for messages; None: it has none, or values are hidden.
         over: makes an aggregate one of a frame; by default it is of a group.
+        error: makes the error of an overflow one of the stage.
     """
 
     column: Column
@@ -68,12 +69,13 @@ class _Values:
     gives: pa.DataType
     place: Column | None
     over: Callable[[Column], Column] = lambda aggregate: aggregate
+    error: Callable[[NumericOverflowError], NumericOverflowError] = lambda error: error
 
     def count(self) -> Column:
         return self.over(F.count(self.column))
 
     def sum(self, name: str) -> Column:
-        error = sum_overflow(name, self.gives)
+        error = self.error(sum_overflow(name, self.gives))
         if pa.types.is_int64(self.type):
             return self._long_sum(error)
         total = self.over(F.try_sum(self.column) if self._is_decimal else F.sum(self.column))
@@ -81,7 +83,8 @@ class _Values:
 
     def mean(self, name: str) -> Column:
         mean = self.over(F.try_avg(self.column) if self._is_decimal else F.avg(self.column))
-        return self._unless_null(mean, mean_overflow(name, self.gives)) if self._is_decimal else mean
+        error = self.error(mean_overflow(name, self.gives))
+        return self._unless_null(mean, error) if self._is_decimal else mean
 
     def spread(self, population: Callable[..., Column], sample: Callable[..., Column], *, of_all: bool) -> Column:
         if of_all:
@@ -479,6 +482,7 @@ def _over(
         one.type,
         None,
         lambda aggregate: once(aggregate.over(frame)),
+        one.overflow,
     )
     return _AGGREGATES[type(of)](of, values)
 

@@ -90,6 +90,15 @@ def test_names_of_other_cases_are_columns_too():
     assert [(pane.values["total"], pane.values["before"]) for pane in pipeline.run(script)] == [(5, None), (12, 1)]
 
 
+def test_an_overflow_names_the_value_and_a_fix_that_there_is():
+    total = START.over(bm.PrecedingRows(1)).accumulate(total=Sum("x"))
+    script = TestStream().add([*rows(1, x=2**62), *rows(2, x=2**62)]).advance_watermark_to(9)
+    with pytest.raises(
+        bm.NumericOverflowError, match=r"accumulate\(total=Sum.*after over.*does not fit bigint.*; cast"
+    ):
+        total.run(script)
+
+
 # State (rules/over.md#over-state)
 
 
