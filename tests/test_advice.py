@@ -270,7 +270,11 @@ FIXED = {
     ],
     "kinds/over: only updated": [PER_ROW],
     "over, on_error": [START.where(SOME).over(bm.Unbounded()).accumulate(n=Count())],
-    "forget_after": [PER_ROW.trigger(t.Default()).allowed_lateness(0).with_dropped().having(pc.field("n") > 1)],
+    "forget_after of rows alone": [PER_ROW],
+    "forget_after within the lateness": [
+        START.over(bm.Unbounded()).accumulate(n=Count()).allowed_lateness("1 day").discarding().forget_after("2 days")
+    ],
+    "a timestamp combiner": [PER_ROW.trigger(t.Default()).allowed_lateness(0).with_dropped().having(pc.field("n") > 1)],
     "lateness in rows": [PER_ROW.allowed_lateness("1 hour").discarding()],
     "over, accumulating": [PER_ROW.accumulating_and_retracting(), PER_ROW.discarding()],
     "a trigger by the clock": [PER_ROW, AT_ONCE.discarding()],

@@ -88,6 +88,8 @@ class OverShard(NotedShard):
         plan, watermark_us = self._plan, self.clocks.watermark_us
         due = [self._rows.next_due_us, self._tail.next_due_us]
         due = [one for one in due if one < END_OF_TIME_US or (plan.options.lead and self._waits)]
+        due += [self._past.next_due_us] if plan.options.forget_after is not None else []
+        due = [one for one in due if one < END_OF_TIME_US or plan.options.lead]
         leaves = self._rows.segments.index["end_us"] + (plan.span_us + 1)
         due += leaves[leaves > watermark_us].tolist()
         return min(due, default=None)
@@ -109,6 +111,8 @@ class OverShard(NotedShard):
         if clocks.watermark_us > before_us:
             self._emit_due(clocks.watermark_us)
             self._forget(clocks.watermark_us)
+            if plan.options.forget_after is not None:
+                self._forget_keys(clocks.watermark_us, plan.options.forget_after.us)
         if not first and arrived is not None:
             self._take(arrived, clocks.watermark_us)
         return [*self._drops.updates, *self._out]
@@ -206,9 +210,41 @@ class OverShard(NotedShard):
         if not plan.has_past:
             self._rows.forget(below_us)
             return
-        rows = self._rows.take_past(below_us)
+        rows = self._rows.take_past(below_us, exactly=plan.options.forget_after is not None)
         if len(rows):
             self._count(rows)
+
+    def _forget_keys(self, watermark_us: int, span_us: int) -> None:
+        """Drop the state of keys that had no row for a span; their last rows with Lead are emitted first."""
+        plan, past = self._plan, self._past
+        past.load_due(watermark_us)
+        due = np.flatnonzero(past.alive & (past.records["last_us"] + span_us <= watermark_us))
+        if not len(due):
+            return
+        ended = past.records.take(due)
+        self._rows.load_all()
+        alive = np.flatnonzero(self._rows.alive)
+        of_ended, of_rows = codes_of([ended, self._rows.records.take(alive)])
+        last = Groups(of_rows, int(max(of_ended.max(), of_rows.max(initial=0))) + 1)
+        last_us = last.greatest(self._rows.records.take(alive).time_us)[of_ended]
+        goes_on = np.isin(of_ended, of_rows)
+        past.remove(due)
+        past.add(ended.take(goes_on).with_columns(last_us=np.maximum(ended["last_us"], last_us)[goes_on]))
+        if not plan.tail:
+            return
+        self._tail.load_keys(ended)
+        if plan.options.lead:
+            none = np.empty(0, np.int64)
+            gone = ended.take(~goes_on)
+            tail = np.flatnonzero(self._tail.alive)
+            of_gone, of_tail = codes_of([gone, self._tail.records.take(tail)])
+            waits = self._tail.records.take(tail[np.isin(of_tail, of_gone)])
+            waits = waits.take(~waits.is_shown)
+            if len(waits):
+                self._process(waits, none, waits.take(none), watermark_us, ends=True)
+        tail = np.flatnonzero(self._tail.alive)
+        of_gone, of_tail = codes_of([ended.take(~goes_on), self._tail.records.take(tail)])
+        self._tail.remove(tail[np.isin(of_tail, of_gone)])
 
     def _count(self, rows: OverRows) -> None:
         """Count rows in the past of their keys."""
@@ -251,7 +287,12 @@ class OverShard(NotedShard):
         own = own or {"none": pa.array(np.zeros(groups.count, np.int8))}
         counts = {name: np.append(known[name], 0)[before_at] for name in ("rows", "dense")}
         dense = Groups(key_of[peers], groups.count).sizes()
-        return PastOfKeys.new(pa.table(own), rows=counts["rows"] + groups.sizes(), dense=counts["dense"] + dense)
+        return PastOfKeys.new(
+            pa.table(own),
+            rows=counts["rows"] + groups.sizes(),
+            dense=counts["dense"] + dense,
+            last_us=groups.greatest(rows.time_us),
+        )
 
     def _keep_tail(self, rows: OverRows, code: Ints, of_tail: Ints) -> None:
         """The last rows of keys."""
@@ -271,7 +312,9 @@ class OverShard(NotedShard):
 
     # Rows are emitted and corrected
 
-    def _process(self, active: OverRows, new: Ints, removed: OverRows, watermark_us: int) -> None:
+    def _process(
+        self, active: OverRows, new: Ints, removed: OverRows, watermark_us: int, *, ends: bool = False
+    ) -> None:
         """Emit rows that are due, and correct emitted ones.
 
         Args:
@@ -279,6 +322,7 @@ class OverShard(NotedShard):
             new: the indices in memory of those that arrived.
             removed: stored rows that were removed.
             watermark_us: the watermark.
+            ends: whether no rows follow those of these keys.
         """
         plan, rows = self._plan, self._rows
         active = OverRows.concat([active, removed])
@@ -307,6 +351,7 @@ class OverShard(NotedShard):
         step = _Step(
             plan=plan,
             watermark_us=watermark_us,
+            ends=ends or watermark_us == END_OF_TIME_US,
             lateness_us=self._lateness_us,
             rows=everything.take(order_at),
             code=code[order_at],
@@ -422,6 +467,7 @@ class _Step:
 
     plan: OverPlan
     watermark_us: int
+    ends: bool
     lateness_us: int
     rows: OverRows
     code: Ints
@@ -454,8 +500,8 @@ class _Step:
         now, rows = self._sequence(here), self.rows.take(here)
         time_us, shown = rows.time_us, rows.is_shown
         leads_to = now.leads_to() if options.lead else time_us
-        at_end = watermark_us == END_OF_TIME_US
-        ready = np.full(len(now), options.early) | ((time_us < watermark_us) & (at_end | (leads_to < watermark_us)))
+        passed = self.ends | (leads_to < watermark_us)
+        ready = np.full(len(now), options.early) | ((time_us < watermark_us) & passed)
         since_us = int(self.rows.time_us[self.is_new | self.is_gone].min(initial=END_OF_TIME_US))
         changed = np.zeros(len(now), dtype=bool)
         if since_us < END_OF_TIME_US and (options.retracts or options.lead):
@@ -496,7 +542,7 @@ class _Step:
         return _Done(out, new, self.source[here][at], self.is_tail[here][at])
 
     def _is_last(self, time_us: Ints, leads_to: Ints, at: Ints) -> Flags:
-        if not self.plan.options.retracts or self.watermark_us == END_OF_TIME_US:
+        if not self.plan.options.retracts or self.ends:
             return np.ones(len(at), dtype=bool)
         last: Flags = np.maximum(time_us, leads_to)[at] < horizon_us(self.watermark_us, self.lateness_us)
         return last

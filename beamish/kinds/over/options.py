@@ -337,6 +337,7 @@ class OverOptions:
         frame: which rows the accumulations of a row hold.
         order_by: the column that orders rows of the same key and time; None: all columns do.
         trigger, allowed_lateness, mode, with_dropped, accumulations, derived, having: as in ``WindowOptions``.
+        forget_after: how far past a key's latest row the watermark is when its state is dropped; None: never.
     """
 
     frame: Frame
@@ -344,6 +345,7 @@ class OverOptions:
     trigger: Trigger = Default()
     allowed_lateness: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
     mode: AccumulationMode | None = None
+    forget_after: Duration | None = None
     with_dropped: bool = False
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)

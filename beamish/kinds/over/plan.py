@@ -175,6 +175,7 @@ class OverPlan:
             "allowed_lateness": options.allowed_lateness.us,
             "early": options.early,
             "mode": None if options.mode is None else options.mode.value,
+            "forget_after": None if options.forget_after is None else options.forget_after.us,
             "rows retract": self.takes.retracts,
             "condition": where_identity(self.takes),
         }

@@ -16,6 +16,7 @@ cells: its key as ``key.<name>``, its own columns as ``own.<name>``, its values 
 columns of a key's past, of the rows that are not stored one by one any more:
     rows        int64: their number
     dense       int64: how many distinct times, with ``order_by``, they have
+    last_us     the time of the latest row of the key that is known here
 cells: the key as ``key.<name>``, accumulators as ``sum.<name>.<i>``, values of the first row as ``first.<name>``.
 """
 
@@ -73,7 +74,11 @@ class OverRows(Timed):
 class PastOfKeys(Records):
     """The past of keys, stored for ever."""
 
-    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"rows": ("int64", 0), "dense": ("int64", 0)}
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {
+        "rows": ("int64", 0),
+        "dense": ("int64", 0),
+        "last_us": ("int64", 0),
+    }
 
 
 def _keys(plan: OverPlan) -> list[tuple[str, pa.DataType]]:
@@ -107,8 +112,10 @@ class RowsByTime(TimedRecords[OverRows]):
         rows = self.records
         return np.flatnonzero(self.alive & ~rows.is_shown & (rows["due_us"] <= watermark_us))
 
-    def take_past(self, below_us: int) -> OverRows:
-        """Take out the rows of segments whose rows are all at times below this one, and those in memory before these."""
+    def take_past(self, below_us: int, *, exactly: bool) -> OverRows:
+        """Take out the rows at times below this one; unless ``exactly``, only those of segments that are below it as a whole."""
+        if exactly:
+            return self.take_until(below_us - 1)
         ends = self.segments.index["end_us"]
         gone = ends[ends < below_us]
         return self.take_until(int(gone.max())) if len(gone) else self._none
@@ -194,7 +201,10 @@ def past_table(plan: OverPlan) -> RecordTable[ByKey[PastOfKeys]]:
 
     def opened(store: Store) -> ByKey[PastOfKeys]:
         segments = SegmentStore(store, layout)
-        return ByKey(segments, none, lambda columns: np.full(len(columns["rows"]), END_OF_TIME_US))
+        forget = plan.options.forget_after
+        if forget is None:
+            return ByKey(segments, none, lambda columns: np.full(len(columns["rows"]), END_OF_TIME_US))
+        return ByKey(segments, none, lambda columns: columns["last_us"] + forget.us)
 
     return record_table(layout, none, [name for name, _ in _keys(plan)], opened)
 

@@ -23,7 +23,16 @@ from beamish.modes import AccumulationMode
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from beamish.triggers.trigger import Trigger
 
-_DECLARED = {"trigger", "allowed_lateness", "mode", "with_dropped", "accumulations", "derived", "having"}
+_DECLARED = {
+    "trigger",
+    "allowed_lateness",
+    "mode",
+    "forget_after",
+    "with_dropped",
+    "accumulations",
+    "derived",
+    "having",
+}
 _AT_ONCE = (None, Always(), AfterCount(1))
 
 
@@ -80,6 +89,8 @@ class OverStage(Stage):
             yield f".allowed_lateness({str(options.allowed_lateness)!r})"
         if options.mode is not None:
             yield f".accumulation_mode(AccumulationMode.{options.mode.name})"
+        if options.forget_after is not None:
+            yield f".forget_after({str(options.forget_after)!r})"
         if options.with_dropped:
             yield ".with_dropped()"
         for call, of in (("accumulate", options.accumulations), ("with_columns", options.derived)):
@@ -125,6 +136,7 @@ class OverStage(Stage):
             raise PipelineError(
                 f"{call} with {why}: a row may change after it was emitted, so the mode must be declared: add .accumulating_and_retracting() to correct it, or .discarding() for each row once"
             )
+        _check_forgetting(call, options)
         _check_names(options, relation)
         for name, accumulation in options.accumulations.items():
             _check_accumulation(call, name, accumulation)
@@ -151,7 +163,9 @@ class OverStage(Stage):
 
     @property
     def final(self) -> OverStage:
-        options = attrs.evolve(self.options, mode=None, trigger=Default(), allowed_lateness=Duration(0))
+        options = attrs.evolve(
+            self.options, mode=None, trigger=Default(), allowed_lateness=Duration(0), forget_after=None
+        )
         return OverStage(options, is_final=True)
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
@@ -209,7 +223,12 @@ class OverStage(Stage):
         ever = [f"its last {options.lag} rows"] if options.lag else []
         ever += ["an accumulator"] if isinstance(options.frame, Unbounded) and options.over_frame else []
         ever += ["a count of its rows"] if any(one.counts for one in options.functions.values()) else []
-        return f"{words}; for each key {' and '.join(ever)}, for ever" if ever else words
+        until = (
+            "for ever"
+            if options.forget_after is None
+            else f"until the watermark is {options.forget_after} past its latest row"
+        )
+        return f"{words}; for each key {' and '.join(ever)}, {until}" if ever else words
 
 
 def _instead(option: str) -> str:
@@ -224,7 +243,7 @@ def _instead(option: str) -> str:
         return "a row is corrected when its frame changes, also if its values do not; leave it out"
     if option == "on_error":
         return "an error stops the query; filter such rows before: .where(...)"
-    return "only trigger, allowed_lateness, the mode, with_dropped, accumulate, with_columns and having apply; leave it out"
+    return "only trigger, allowed_lateness, the mode, forget_after, with_dropped, accumulate, with_columns and having apply; leave it out"
 
 
 def _check_trigger(trigger: Trigger) -> None:
@@ -234,6 +253,23 @@ def _check_trigger(trigger: Trigger) -> None:
     if both is None or any(one not in _AT_ONCE for one in both):
         raise PipelineError(
             f"trigger({trigger!r}) after over(...): a row is emitted when the watermark passes its time, or with its bundle; leave it out, or use AfterWatermark(early=Always()) for the latter"
+        )
+
+
+def _check_forgetting(call: str, options: OverOptions) -> None:
+    """Check that a key has no other state when it is dropped (PipelineError: it may have)."""
+    if options.forget_after is None:
+        return
+    kept = Duration(options.allowed_lateness.us + options.frame.span_us)
+    if not isinstance(options.frame, Unbounded) and not (
+        options.lag or options.lead or any(one.counts for one in options.functions.values())
+    ):
+        raise PipelineError(
+            f"{call} with forget_after({str(options.forget_after)!r}): rows alone are stored, until the watermark is {kept} past them; leave it out"
+        )
+    if options.forget_after <= kept:
+        raise PipelineError(
+            f"{call} with forget_after({str(options.forget_after)!r}): late rows and frames reach {kept} back, so a key would be dropped while its rows are stored; use more"
         )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+
 import attrs
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -19,6 +22,7 @@ from tests.kinds.versions.strategy import (
     spans,
     totals,
 )
+from tests.own.accumulations import Range
 from tests.strategies.pipelines import retracting
 
 OF_ROWS, OF_PANES = ("value", "ratio", "mark", "seq"), ("v0", "v1")
@@ -28,6 +32,11 @@ frames = st.one_of(
     st.just(bm.Unbounded()),
 )
 early = st.sampled_from([AfterWatermark(early=Always()), AfterWatermark(early=AfterCount(1), late=Always())])
+
+
+def counted(count: int, _row: object) -> int:
+    """The function of a Fold."""
+    return count + 1
 
 
 def functions(columns: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
@@ -56,6 +65,8 @@ def over_frame(columns: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
         st.builds(a.Collect, column),
         st.builds(a.TopN, st.just(2), column),
         st.builds(a.CountDistinct, column),
+        st.builds(Range, number),
+        st.just(a.Fold(0, counted, merge=operator.add)),
     )
 
 
@@ -68,6 +79,7 @@ class Over:
         kinds: "rows" or "panes".
         values: "functions", "frame" or both.
         lead: whether ``Lead`` may be among them.
+        forgets: whether keys may be dropped.
         refined: whether it may have ``having`` and ``with_columns``.
     """
 
@@ -76,6 +88,7 @@ class Over:
     lateness: st.SearchStrategy[float] = spans
     early: st.SearchStrategy[bool] = st.booleans()
     lead: bool = True
+    forgets: bool = True
     refined: st.SearchStrategy[bool] = st.sampled_from([False, False, True])
 
 
@@ -100,6 +113,15 @@ def overs(draw: st.DrawFn, how: Over = Over()) -> bm.Pipeline:
     drawn = draw(st.lists(st.one_of(*some), max_size=3))
     drawn = [draw(st.sampled_from([a.Count(), bm.RowNumber(), bm.Rank()])), *drawn]
     pipeline = pipeline.accumulate(**dict(zip(("n", "w0", "w1", "w2"), drawn, strict=False)))
+    if how.forgets and draw(st.sampled_from([False, False, True])):
+        options = pipeline.flow.stage.options
+        least = options.allowed_lateness.us + options.frame.span_us
+        forgetting = pipeline.forget_after((least + draw(st.sampled_from([1, 10**6, 10**7]))) / 1e6)
+        try:
+            forgetting.flow.check()
+        except bm.PipelineError:  # it stores rows alone
+            assume(False)  # noqa: FBT003
+        pipeline = forgetting
     if draw(how.refined):
         pipeline = pipeline.having(draw(one_of(SHOWN)).expression)
         pipeline = pipeline.with_columns(more=draw(one_of(COMPUTED)).expression)

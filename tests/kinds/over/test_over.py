@@ -134,6 +134,21 @@ def test_a_key_without_rows_has_no_state():
     assert stored(pipeline, script) == {"rows": 0, "tail": 0, "past": 0}
 
 
+def test_an_idle_key_starts_again():
+    pipeline = START.over(bm.Unbounded()).forget_after(10).accumulate(n=bm.RowNumber(), after=bm.Lead("x", default=-1))
+    script = TestStream().add([*rows(1, 2, x=1), *rows(9, user="bob", x=2)]).advance_watermark_to(11)
+    script = script.advance_watermark_to(12).add(rows(13, x=3)).advance_watermark_to(23)
+    panes = [[(pane.key["user"], *pane.values.values()) for pane in panes] for _, panes in script.trace(pipeline)]
+    assert panes == [
+        [],
+        [("ann", 1, 1, 1, 1)],
+        [("ann", 2, 1, 2, -1)],
+        [],
+        [("bob", 9, 2, 1, -1), ("ann", 13, 3, 1, -1)],
+    ]
+    assert stored(pipeline, script) == {"rows": 0, "tail": 0, "past": 0}
+
+
 def test_state_shows_the_rows_that_wait():
     pipeline = corrected(bm.Unbounded()).accumulate(after=bm.Lead("x"))
     script = TestStream().add([*rows(1, 4, x=1), *rows(2, user="bob", x=2), *rows(40, x=3)]).advance_watermark_to(30)

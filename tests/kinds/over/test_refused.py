@@ -39,7 +39,16 @@ REFUSED = {
     "deduplicate after over": lambda: COUNTED.deduplicate("score"),
     "only updated": COUNTED.only_updated_panes,
     "over, on_error": lambda: COUNTED.on_error("drop"),
-    "forget_after": lambda: COUNTED.forget_after("1 day"),
+    "forget_after of rows alone": lambda: COUNTED.forget_after("1 day").explain(),
+    "forget_after within the lateness": lambda: (
+        KEYED.over(bm.Unbounded())
+        .accumulate(n=Count())
+        .allowed_lateness("1 day")
+        .discarding()
+        .forget_after("1 day")
+        .explain()
+    ),
+    "a timestamp combiner": lambda: COUNTED.timestamp_combiner(bm.TimestampCombiner.LATEST),
     "lateness in rows": lambda: COUNTED.allowed_lateness(rows=3),
     "over, accumulating": COUNTED.accumulating,
     "a trigger by the clock": lambda: COUNTED.trigger(AfterProcessingTime("1 minute")).explain(),

@@ -96,10 +96,19 @@ class OverTwin:
         self.side.step(step, self.clock)
         out = self.take(self.side.panes)
         self.w = max(self.w, self.side.watermark)
-        out += in_order(self.emit_due(self.rows))
+        out += in_order([*self.emit_due(self.rows), *self.forget()])
         self.clock = self.clock if step.clock_us is None else step.clock_us
         out += self.take(self.side.rows)
         return Shown(self.options.having, self.options.derived).of([*self.dropped, *out])
+
+    def forget(self) -> Iterator[tuple[Any, Pane]]:
+        """Keys without a row for a span start again; those that wait for a row after them are emitted (rules/over.md#over-state)."""
+        after = self.options.forget_after
+        for name, rows in list(self.rows.items()):
+            if after is None or not rows or max(row.time_us for row in rows) + after.us > self.w:
+                continue
+            yield from self.emit_due([name], ends=True)
+            del self.rows[name]
 
     # Rows arrive
 
@@ -196,14 +205,15 @@ class OverTwin:
         at = rows.index(row) + self.lead
         return self.w >= END_OF_TIME_US or (at < len(rows) and self.passed(rows[at].time_us))
 
-    def emit_due(self, names: Iterable[Any]) -> Iterator[tuple[Any, Pane]]:
+    def emit_due(self, names: Iterable[Any], *, ends: bool = False) -> Iterator[tuple[Any, Pane]]:
         for name in list(names):
             rows = self.in_its_order(name)
             for row in rows:
-                if not row.panes and (self.early or self.is_due(row, rows)):
+                if not row.panes and (self.early or ends or self.is_due(row, rows)):
                     late = PaneTiming.LATE if row.late else PaneTiming.ON_TIME
                     timing = late if self.passed(row.time_us) else PaneTiming.EARLY
-                    yield self.place(row), self.give(row, rows, timing)
+                    pane = self.give(row, rows, timing)
+                    yield self.place(row), attrs.evolve(pane, is_last=pane.is_last or ends)
 
     def correct(self, names: Iterable[Any]) -> Iterator[tuple[Any, Pane]]:
         """rules/over.md#over-modes."""
