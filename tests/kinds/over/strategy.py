@@ -79,7 +79,7 @@ class Over:
         kinds: "rows" or "panes".
         values: "functions", "frame" or both.
         lead: whether ``Lead`` may be among them.
-        forgets: whether keys may be dropped.
+        drops_keys: whether idle keys may be dropped.
         refined: whether it may have ``having`` and ``with_columns``.
     """
 
@@ -88,7 +88,7 @@ class Over:
     lateness: st.SearchStrategy[float] = spans
     early: st.SearchStrategy[bool] = st.booleans()
     lead: bool = True
-    forgets: bool = True
+    drops_keys: bool = True
     refined: st.SearchStrategy[bool] = st.sampled_from([False, False, True])
 
 
@@ -113,7 +113,7 @@ def overs(draw: st.DrawFn, how: Over = Over()) -> bm.Pipeline:
     drawn = draw(st.lists(st.one_of(*some), max_size=3))
     drawn = [draw(st.sampled_from([a.Count(), bm.RowNumber(), bm.Rank()])), *drawn]
     pipeline = pipeline.accumulate(**dict(zip(("n", "w0", "w1", "w2"), drawn, strict=False)))
-    if how.forgets and draw(st.sampled_from([False, False, True])):
+    if how.drops_keys and draw(st.sampled_from([False, False, True])):
         options = pipeline.flow.stage.options
         least = options.allowed_lateness.us + options.frame.span_us
         forgetting = pipeline.forget_after((least + draw(st.sampled_from([1, 10**6, 10**7]))) / 1e6)

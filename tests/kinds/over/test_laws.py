@@ -26,7 +26,7 @@ PATIENT = Over(
     kinds=ROWS,
     lateness=st.just(10**6),
     refined=no,
-    forgets=False,
+    drops_keys=False,
 )
 
 
@@ -56,7 +56,7 @@ def test_finally_the_live_rows_are_those_of_a_batch(data):
 @given(st.data())
 def test_a_batch_emits_each_row_once_final(data):
     of = Drawing(policy=simple, with_dropped=no)
-    pipeline = data.draw(overs(Over(of=of, kinds=ROWS, refined=no, forgets=False)))
+    pipeline = data.draw(overs(Over(of=of, kinds=ROWS, refined=no, drops_keys=False)))
     script = numbered(data.draw(scripts(pipeline)), 0)
     panes = in_a_batch(pipeline, script, data.draw(st.integers(1, 3)))
     assert all(map(is_final, panes))
