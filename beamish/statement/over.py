@@ -50,6 +50,8 @@ class OverRows:
         keys: the key columns.
         having: the condition of the outer statement; None: all.
         places: as of ``Compiled``.
+        text: the statement.
+        chosen: the items that the outer statement takes; empty: all.
     """
 
     pipeline: Pipeline

@@ -331,13 +331,19 @@ def _check_order_by(_: Any, __: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class OverOptions:
-    """The options of an over stage.
+    """The options of an over stage, by the names of ``WindowOptions``.
 
     Attributes:
         frame: which rows the accumulations of a row hold.
         order_by: the column that orders rows of the same key and time; None: all columns do.
-        trigger, allowed_lateness, mode, with_dropped, accumulations, derived, having: as in ``WindowOptions``.
+        trigger: when rows are emitted: when the watermark passes them, or with an early part as they arrive.
+        allowed_lateness: how far behind the watermark a row may be.
+        mode: discarding, or retracting to correct emitted rows; None: not set.
         forget_after: how far past a key's latest row the watermark is when its state is dropped; None: never.
+        with_dropped: whether dropped rows are emitted.
+        accumulations: accumulations and functions, by the name of their column.
+        derived: computed columns, by name.
+        having: the condition on rows of the output; None: all.
     """
 
     frame: Frame
