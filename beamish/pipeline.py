@@ -502,7 +502,7 @@ class Pipeline:
             ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
             ...     .fill_gaps("1 minute", by="last", within="1 hour")
             ... )
-            >>> script = bm.testing.TestStream().add([{"ts": 10, "v": 1}, {"ts": 190, "v": 2}])
+            >>> script = bm.testing.TestStream().add([{"ts": 10, "v": 1}, {"ts": 190, "v": 2}]).advance_watermark_to(200)
             >>> [(pane.timestamp.minute, pane.values["v"], pane.values["filled"]) for pane in by_minute.run(script)]
             [(0, 1, False), (3, 2, False), (1, 1, True), (2, 1, True)]
         """

@@ -101,6 +101,11 @@ HOUR = START.key_by("team").over(bm.Preceding("1 hour"))
 PER_ROW = HOUR.accumulate(n=Count())
 AT_ONCE = PER_ROW.trigger(AfterWatermark(early=Always()))
 OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
+SPANS = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
+ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
+EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
+NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
+GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
 SET = CHANGES.changes()
 SOON = bm.UntilTimeLimit(5, clock="event")
 
@@ -185,6 +190,61 @@ FIXED = {
         name: [lambda: PLAIN.accumulate(s=Sum("score")).run(ONE_ROW)]
         for name in ("sum of text", "mean of text", "stddev of a list", "quantiles of text")
     },
+    # rolling spans
+    "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
+    "removed without retractions": [
+        START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),
+        ROLLING,
+    ],
+    "Always": [EARLY_SPANS, ROLLING],
+    "early by the clock": [EARLY_SPANS],
+    "late rows without a late part": [EARLY_SPANS.allowed_lateness(5)],
+    "duplicates": [START.deduplicate("id", within="1 hour").then(NEXT_SPANS)],
+    "late rows by number": [ROLLING.allowed_lateness("1 hour")],
+    "errors": [START.where(SOME).window(SPANS).accumulate(n=Count())],
+    **{
+        name: [ROLLING]
+        for name in (
+            "retention",
+            "idle keys",
+            "on time",
+            "closing",
+            "a combiner",
+            "merged",
+            "kinds/rolling: only updated",
+        )
+    },
+    "kinds/rolling: a join": [MEETING.window(SPANS).accumulate(n=Count().of("a"))],
+    "a fold without merge": [ROLLING.accumulate(all=Fold(0, max, column="score", merge=max))],
+    "nothing to accumulate": [START.window(SPANS).accumulate(count=Count())],
+    "a key called time": [START.key_by("cur").window(SPANS).accumulate(n=Count())],
+    "two columns of a name": [START.window(SPANS).accumulate(a=Count(), a_b=Count())],
+    "a computed column called time": [ROLLING.with_columns(more=pc.field("plays_5m") + 1)],
+    "an accumulation called pane": [ROLLING.accumulate(panes=Count())],
+    "retractions": [
+        UPDATING.accumulating().then(NEXT_SPANS),
+        UPDATING.accumulating().suppress(bm.UntilWindowCloses()).then(NEXT_SPANS.allowed_lateness(5)),
+    ],
+    "kinds/rolling: panes without timestamp": [TIMED.then(NEXT_SPANS), PLAIN.then(NEXT_SPANS)],
+    "kinds/rolling: a suppress": [ROLLING.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(SOON))],
+    # gaps
+    "gaps after windows": [PLAIN.then(GAPS)],
+    "windows after gaps": [
+        START.fill_gaps(1, by="last", within=1).then(bm.Pipeline().window(TENS).accumulate(n=Count()))
+    ],
+    "a condition after gaps": [PLAIN.where(SOME).then(GAPS)],
+    "gaps, lateness in rows": [START.fill_gaps(1, by="last", within=1).allowed_lateness(5)],
+    "gaps of a merge": [
+        bm.merge(a=START.fill_gaps(1, by="last", within=1), b=START).window(TENS).accumulate(n=Count())
+    ],
+    "gaps of retractions": [UPDATING.accumulating().then(GAPS)],
+    "gaps of panes without timestamp": [TIMED.then(GAPS), PLAIN.then(GAPS)],
+    "gaps of versions": [UPDATING.accumulating().then(GAPS)],
+    "gaps of final results": [
+        UPDATING.accumulating().suppress(bm.UntilWindowCloses()).then(GAPS.allowed_lateness("5 seconds"))
+    ],
+    "gaps of a key that is a list": [START.key_by("name").fill_gaps(1, by="last", within=1)],
+    "a column called filled": [START.key_by("is_filled").fill_gaps(1, by="last", within=1)],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],
@@ -208,7 +268,7 @@ FIXED = {
         .then(bm.Pipeline().key_by("team").over(bm.Unbounded()))
         .accumulate(n=Count())
     ],
-    "only updated": [PER_ROW],
+    "kinds/over: only updated": [PER_ROW],
     "over, on_error": [START.where(SOME).over(bm.Unbounded()).accumulate(n=Count())],
     "forget_after": [PER_ROW.trigger(t.Default()).allowed_lateness(0).with_dropped().having(pc.field("n") > 1)],
     "lateness in rows": [PER_ROW.allowed_lateness("1 hour").discarding()],
@@ -223,7 +283,7 @@ FIXED = {
     "discarding over a stage that retracts": [
         UPDATING.then(OVER_ALL.allowed_lateness(5).accumulating_and_retracting())
     ],
-    "panes without timestamp": [TIMED.then(OVER_ALL), PLAIN.then(OVER_ALL)],
+    "kinds/over: panes without timestamp": [TIMED.then(OVER_ALL), PLAIN.then(OVER_ALL)],
     "panes later than the lateness": [
         LATE.accumulating().suppress(bm.UntilWindowCloses()).then(OVER_ALL.allowed_lateness("5 seconds").discarding())
     ],
@@ -234,7 +294,7 @@ FIXED = {
     "a value called like a column": [lambda: HOUR.accumulate(points=Sum("score")).run(ONE_ROW)],
     "over, a value called like the key": [HOUR.accumulate(teams=Count())],
     "a reserved name": [HOUR.accumulate(beamish_n=Count())],
-    "a suppress": [
+    "kinds/over: a suppress": [
         PLAIN.suppress(SOON).then(OVER_ALL.allowed_lateness(5).discarding()),
         PER_ROW.then(bm.Pipeline().window(TENS).accumulate(all=Sum("n")).suppress(SOON)),
     ],

@@ -24,6 +24,7 @@ PAGES = [
     "output",
     "stages",
     "suppress",
+    "gaps",
     "tables",
     "over",
     "changelogs",

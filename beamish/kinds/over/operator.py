@@ -58,7 +58,8 @@ class Emitted:
 
     Attributes:
         kind: PANE_KIND or RETRACTION_KIND.
-        rows: as they were when emitted, with their values.
+        rows: as they were when emitted.
+        values: their computed values.
         is_last: bool, one per row.
         of: int64, one per row: a number shared by a row's retraction and pane; equal rows are emitted in its order.
     """

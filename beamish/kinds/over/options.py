@@ -208,7 +208,7 @@ class LastValue(OverFunction):
     of_frame = True
 
 
-def _read_default(value: Any) -> Any:
+def _read_default(value: object) -> Any:
     try:
         value = python_value(value)
         pa.scalar(value)
@@ -265,7 +265,7 @@ class Lag(_Shift):
 
     column: str = column_field()
     n: int = attrs.field(default=1, validator=_check_rows)
-    default: Any = attrs.field(default=None, converter=_read_default)
+    default: object = attrs.field(default=None, converter=_read_default)
 
     @property
     def reach(self) -> int:
@@ -288,7 +288,7 @@ class Lead(_Shift):
 
     column: str = column_field()
     n: int = attrs.field(default=1, validator=_check_rows)
-    default: Any = attrs.field(default=None, converter=_read_default)
+    default: object = attrs.field(default=None, converter=_read_default)
 
     @property
     def reach(self) -> int:
@@ -331,11 +331,12 @@ def _check_order_by(_: Any, __: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class OverOptions:
-    """The options of an over stage; for those of windows see ``WindowOptions``.
+    """The options of an over stage.
 
     Attributes:
         frame: which rows the accumulations of a row hold.
         order_by: the column that orders rows of the same key and time; None: all columns do.
+        trigger, allowed_lateness, mode, with_dropped, accumulations, derived, having: as in ``WindowOptions``.
     """
 
     frame: Frame

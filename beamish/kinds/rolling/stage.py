@@ -224,7 +224,7 @@ def _check_inputs(options: WindowOptions, takes: Sequence[Relation]) -> None:
         if relation.retracts:
             of, fix = (
                 "a stage that retracts",
-                "make that stage accumulating(), or suppress it: .suppress(bm.UntilWindowCloses())",
+                "make that stage accumulating()",
             )
             if relation.is_signed:
                 of, fix = (

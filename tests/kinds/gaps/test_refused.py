@@ -14,23 +14,23 @@ AT_ONCE = {
     "by mean": lambda: START.fill_gaps(1, by="mean", within=1),
     "within a part of a step": lambda: START.fill_gaps(10, by="last", within=5),
     "a million rows after one": lambda: START.fill_gaps(0.001, by="last", within="1 day"),
-    "after windows": lambda: PLAIN.fill_gaps(1, by="last", within=1),
-    "windows after": lambda: START.fill_gaps(1, by="last", within=1).window(bm.FixedWindows(9)),
-    "a condition after": lambda: START.fill_gaps(1, by="last", within=1).where(pc.field("id") > 1),
-    "lateness of rows": lambda: START.fill_gaps(1, by="last", within=1).allowed_lateness(rows=3),
+    "gaps after windows": lambda: PLAIN.fill_gaps(1, by="last", within=1),
+    "windows after gaps": lambda: START.fill_gaps(1, by="last", within=1).window(bm.FixedWindows(9)),
+    "a condition after gaps": lambda: START.fill_gaps(1, by="last", within=1).where(pc.field("id") > 1),
+    "gaps, lateness in rows": lambda: START.fill_gaps(1, by="last", within=1).allowed_lateness(rows=3),
 }
 TOGETHER = {
-    "of a merge": lambda: bm.merge(a=START.key_by("k"), b=START.key_by("k")).fill_gaps(1, by="last", within=1),
-    "of retractions": lambda: RETRACTING.then(bm.Pipeline().fill_gaps(1, by="last", within=1)),
-    "of panes without timestamp": lambda: TIMELESS.then(bm.Pipeline().fill_gaps(1, by="last", within=1)),
-    "of versions": lambda: RATES.then(bm.Pipeline().fill_gaps(1, by="last", within=1)),
-    "of final results": lambda: (
+    "gaps of a merge": lambda: bm.merge(a=START.key_by("k"), b=START.key_by("k")).fill_gaps(1, by="last", within=1),
+    "gaps of retractions": lambda: RETRACTING.then(bm.Pipeline().fill_gaps(1, by="last", within=1)),
+    "gaps of panes without timestamp": lambda: TIMELESS.then(bm.Pipeline().fill_gaps(1, by="last", within=1)),
+    "gaps of versions": lambda: RATES.then(bm.Pipeline().fill_gaps(1, by="last", within=1)),
+    "gaps of final results": lambda: (
         RETRACTING.accumulating().suppress(bm.UntilWindowCloses()).then(bm.Pipeline().fill_gaps(1, by="last", within=5))
     ),
 }
 COLUMNS = {
-    "a key that is a list": START.key_by("tags").fill_gaps(1, by="last", within=1),
-    "a column filled": START.key_by("filled").fill_gaps(1, by="last", within=1),
+    "gaps of a key that is a list": START.key_by("tags").fill_gaps(1, by="last", within=1),
+    "a column called filled": START.key_by("filled").fill_gaps(1, by="last", within=1),
 }
 
 
