@@ -84,8 +84,10 @@ def _signs(picture: Picture, colors: Colors) -> Iterator[tuple[Any, str]]:
             yield dot(colors.of_input(number)), printable(f"row of {name}")
         if any(point.input == name and point.is_pane for point in points):
             yield dot(colors.of_input(number), "s"), printable(f"pane of {name}")
-    if any(point.is_pane and point.input is None for point in points):
+    if any(point.is_pane and point.input is None and not point.is_output for point in points):
         yield dot(colors.text, "s"), "pane of the stage before"
+    if any(point.is_output for point in points):
+        yield dot(colors.text, "s"), "pane"
     if any(point.late and not point.dropped for point in points):
         yield dot(colors.late, width=2), "late row"
     if any(point.dropped and not point.kept for point in points):

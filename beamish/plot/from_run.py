@@ -109,12 +109,13 @@ def picture_of_run(
         of_stage = []
         for of in chosen.keys(stage, _keys(came, [*_keys_of(panes), *still_open], len(names))):
             own = [(at, pane) for at, pane in panes if key_of(pane.key.values()) == of]
-            points = _fates(came, of, own, below.gives.window)
+            rows = next((rows for known, rows in came.items() if of[: len(known)] == known), ())
+            points = _fates(rows, of, own, below.gives.window)
             boxes = boxes_of(own, points, by_clock=by_clock)
             named = dict(zip(names, of, strict=True))
-            rows = judged(points, boxes)
+            shown = (*judged(points, boxes), *_without_windows(below, rows, own))
             open_ = tuple(_seen_open(one, boxes, points, last, by_clock=by_clock) for one in still_open.get(of, ()))
-            of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes, open_))
+            of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, shown, watermarks, boxes, open_))
         panels = [*of_stage, *panels]
     chosen.check(panels)
     return Picture(tuple(panels), title, by_clock, ideal and by_clock)
@@ -278,20 +279,32 @@ def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[_Came
         yield _Came(at, {**pane.key, **pane.values}, Point(us, at, words, name, is_pane=True, retracts=retracts))
 
 
+def _without_windows(below: Flow, came: Iterable[_Came], panes: Iterable[tuple[float, Pane]]) -> Iterator[Point]:
+    """The panes and retractions of a stage without windows, but for rows that it forwards unchanged."""
+    times = {"time", *(str(taken.event_time) for taken in below.takes)}
+    rows = [one.row for one in came]
+    for at, pane in panes:
+        values = {**pane.key, **pane.values}
+        forwarded = any(len(row) == len(values) and _is_row(values, row) for row in rows)
+        if pane.window is None and pane.kind is not PaneKind.DROPPED and not forwarded:
+            shown = {n: value for n, value in pane.values.items() if n not in times and not isinstance(value, bool)}
+            for one in _panes([attrs.evolve(pane, values=shown)], at, None):
+                yield attrs.evolve(one.point, is_output=True)
+
+
 def _fates(
-    came: Mapping[_Key, Sequence[_Came]], key: _Key, panes: Iterable[tuple[float, Pane]], window: WindowOption | None
+    came: Iterable[_Came], key: _Key, panes: Iterable[tuple[float, Pane]], window: WindowOption | None
 ) -> list[Point]:
     """The rows of a key, and which of them were dropped. A row may be dropped from each of its windows."""
     gone: dict[float, list[Pane]] = {}
     for at, pane in panes:
         if pane.kind is PaneKind.DROPPED:
             gone.setdefault(at, []).append(pane)
-    own = next((rows for of, rows in came.items() if key[: len(of)] == of), ())
     points = []
-    for one in own:
+    for one in came:
         dropped: dict[Any, Pane] = {}
         for pane in gone.get(one.at, []):
-            if pane.window not in dropped and not one.point.is_pane and _is_row(pane, one.row):
+            if pane.window not in dropped and not one.point.is_pane and _is_row(pane.values, one.row):
                 dropped[pane.window] = pane
         for pane in dropped.values():
             gone[one.at].remove(pane)
@@ -318,9 +331,9 @@ def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[s
     return asked or (others if len(others) == 1 else [])
 
 
-def _is_row(dropped: Pane, row: Row) -> bool:
-    """Whether a dropped row is this one."""
-    return all(name in dropped.values and _same(dropped.values[name], value) for name, value in row.items())
+def _is_row(values: Mapping[str, Any], row: Row) -> bool:
+    """Whether values are those of a row."""
+    return all(name in values and _same(values[name], value) for name, value in row.items())
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -24,7 +24,7 @@ ALL_OF_TIME = (-END_OF_TIME_US, END_OF_TIME_US)
 
 @attrs.frozen
 class Point:
-    """An input row; or, in a later stage of a chain, a pane of the stage before.
+    """An input row; in a later stage of a chain a pane of the stage before; or a pane without window of this stage.
 
     Attributes:
         event_us: its event time, microseconds since the epoch; None: it has none.
@@ -35,8 +35,9 @@ class Point:
         late: the watermark had reached the end of its window when it arrived.
         dropped: its drop reason; None: not dropped.
         kept: it was dropped from some of its windows only.
-        is_pane: it is a pane of the stage before.
+        is_pane: it is a pane, of the stage before or of this one.
         retracts: it is a retraction of such a pane.
+        is_output: it is a pane of this stage.
     """
 
     event_us: int | None
@@ -49,6 +50,7 @@ class Point:
     kept: bool = False
     is_pane: bool = False
     retracts: bool = False
+    is_output: bool = False
 
 
 @attrs.frozen

@@ -116,6 +116,19 @@ def test_a_chain_has_its_last_stage_on_top():
     )
 
 
+def test_panes_without_windows_are_points_of_their_timestamp():
+    filled = SOURCE.key_by("team").fill_gaps(10, by="last", within=10)
+    script = TestStream().add([{"ts": 1, "team": "a", "score": 5}]).advance_watermark_to(20)
+    (panel,) = timeline(filled, script).picture.panels
+    assert [(point.label, point.event_us, point.time, point.is_output) for point in panel.points] == [
+        ("5", 1_000_000, 0.5, False),
+        ("5", 1_000_000, 1.0, True),
+        ("5", 10_000_000, 2.0, True),
+    ]
+    (panel,) = timeline(SOURCE.deduplicate("score", within=60), script).picture.panels
+    assert [point.is_output for point in panel.points] == [False]
+
+
 def test_an_inner_stage_shows_its_dropped_rows():
     _, below = timeline(CHAIN, CHAINED).picture.panels
     assert [point.label for point in below.points if point.dropped is bm.DropReason.EXPIRED] == ["1"]
