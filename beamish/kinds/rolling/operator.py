@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import attrs
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked
 from beamish.contract.operator import Operator, Shard
+from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.kinds.rolling.at_rest import NAME, LiveRows
 from beamish.kinds.rolling.plan import RollingPlan
 from beamish.kinds.rolling.shard import BY, RollingShard
 from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table, totals_table
 from beamish.kinds.window.operator import WindowOperator
+from beamish.tables.notes import check_held
 from beamish.tables.timed_records import SpanPolicy
 
 
@@ -25,10 +28,12 @@ class RollingOperator(Operator):
     Attributes:
         plan: the stage's plan.
         policy: how slices are partitioned into segments.
+        suppressed: whether a suppress follows.
     """
 
     plan: RollingPlan
     policy: SpanPolicy = DEFAULT_POLICY
+    suppressed: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         plan = self.plan
@@ -50,7 +55,15 @@ class RollingOperator(Operator):
         self._rows.observe()
 
     def open(self, store: Store) -> Shard:
-        return RollingShard(self, self.plan, store, self.policy)
+        shard = RollingShard(self, self.plan, store, self.policy)
+        if not self.suppressed:
+            check_held(shard.held, None)
+        return shard
+
+    @cached_property
+    def slots(self) -> Slots:
+        plan = self.plan
+        return attrs.evolve(super().slots, replaces_unseen=lambda columns: (columns["index"] > 0) & (not plan.retracts))
 
     def tables(self) -> Sequence[KeyedTable]:
         return [slices_table(self.plan, self.policy), totals_table(self.plan), rows_table(self.plan)]

@@ -18,6 +18,8 @@ from beamish.kinds.refine import refined
 from beamish.kinds.rolling.at_rest import NAME
 from beamish.kinds.rolling.operator import RollingOperator
 from beamish.kinds.rolling.plan import TIME, RollingPlan, value_name
+from beamish.kinds.suppress.option import Suppress, UntilWindowCloses
+from beamish.kinds.window.checks import behind_us
 from beamish.kinds.window.parts.planning import make_plan
 from beamish.kinds.window.plan.options import WindowOptions
 from beamish.kinds.window.stage import WindowStage, stage_of
@@ -67,7 +69,7 @@ class RollingStage(WindowStage):
     def check(self, takes: Sequence[Relation]) -> None:
         _check_options(self.options)
         _check_inputs(self.options, takes)
-        WindowStage(self.effective).check(takes)
+        WindowStage(self.effective, self.suppress).check(takes)
         _check_names(self.options, takes)
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
@@ -82,6 +84,7 @@ class RollingStage(WindowStage):
         follows = SlotSemantics.RETRACTING if options.retracts else SlotSemantics.REPLACING
         return Relation(
             keys=keys,
+            behind_us=0 if self.suppress is None else behind_us(options, self.suppress),
             retracts=options.retracts,
             watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
             slot=keys,
@@ -91,14 +94,17 @@ class RollingStage(WindowStage):
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         options = self.effective
         of = make_plan(options, takes, self.shards_of(takes, shards))
-        operator = RollingOperator(RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final))
+        plan = RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final)
+        operator = RollingOperator(plan, suppressed=self.suppress is not None)
         return refined(operator, options.derived, options.having)
 
-    def suppressed_by(self, suppress: Any) -> WindowStage:
-        raise PipelineError(
-            f"suppress({suppress.until!r}) of window({self.rolling!r}): a row of rolling spans replaces the one before at every "
-            "step, so its step is the rate limit; use a longer step, or suppress a stage after it"
-        )
+    def suppressed_by(self, suppress: Suppress) -> WindowStage:
+        if isinstance(suppress.until, UntilWindowCloses):
+            raise PipelineError(
+                f"suppress({suppress.until!r}) of window({self.rolling!r}): rows of rolling spans are in no window that closes; use "
+                "bm.UntilTimeLimit('1 minute', clock='processing')"
+            )
+        return attrs.evolve(self, suppress=suppress)
 
     # Stored state
 

@@ -230,6 +230,6 @@ def write_slots(
     store.write(number, held.stored(slots), columns, held.companions(slots))
 
 
-def ends(held: HeldTable) -> Ints:
+def ends(held: HeldTable | Block) -> Ints:
     """The ends of slots' windows, int64 microseconds; the end of time without a window."""
     return np.where(held["windowless"], END_OF_TIME_US, held["end_us"])

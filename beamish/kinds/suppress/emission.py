@@ -132,6 +132,7 @@ def net_changes(held: HeldTable, of: Slots, at: Ints, *, final: bool) -> Updates
     block = make_block(len(panes), **{name: held[name][panes] for name in WINDOW_COLUMNS})
     block |= {name: held[name][panes] for name in PANE_COLUMNS}
     owners = held.taken["owner"][taken]
+    retractions["windowless"] = held["windowless"][owners]
     retractions["replaces"] = is_own & np.isin(owners, panes)
     block["replaces"] = np.isin(panes, owners[is_own])
     if not final:

@@ -108,7 +108,7 @@ class SuppressShard(ChainedShard):
         columns = updates.columns
         if not self._store.rows:
             return
-        numbers = segment_numbers(self._span_us, columns["end_us"], held.keys, key_at)
+        numbers = segment_numbers(self._span_us, ends(columns), held.keys, key_at)
         merged = columns["kind"] == MERGED_KIND
         into = segment_numbers(self._span_us, columns["into_end_us"][merged], held.keys, key_at[merged])
         self._read(held, np.unique(np.concatenate([numbers, into])).tolist())

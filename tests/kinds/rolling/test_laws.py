@@ -20,6 +20,7 @@ from tests.kinds.rolling.strategy import latenesses, rolling, script_of, usual
 from tests.kinds.versions.batch import in_a_batch
 from tests.kinds.versions.twin import name_of
 from tests.laws.counting import work_of_last_step
+from tests.laws.ledger import check_rows
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
 some = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score"), a.Collect("name")])
@@ -170,6 +171,25 @@ def test_features_joined_with_labels_in_a_stream_equal_those_of_a_batch(data):
         rows = [row for event in map(as_step, script.events) if event.input == name for row in event.rows]
         at_once = at_once.add(rows, input=name)
     assert streamed == joined_rows(joined.run(at_once.advance_watermark_to_infinity()))
+
+
+@pytest.mark.of_law("law-rolling")
+@cost(2)
+@given(st.data())
+def test_a_rate_limit_holds_updates_back_and_loses_none(data):
+    pipeline = data.draw(rolling(usual))
+    wait, clock = data.draw(st.sampled_from([0, 1, 3, 20])), data.draw(st.sampled_from(["event", "processing"]))
+    script = script_of(data.draw(st.integers(0, 2**40)), (None,), ends=True).advance_processing_time_to(10**6)
+    keys = said(pipeline).keys
+
+    def slot(pane):
+        return name_of([pane.key[name] for name in keys]), pane.timestamp if "time" in pane.key else None
+
+    limited = pipeline.suppress(bm.UntilTimeLimit(wait, clock=clock)).run(script)
+    check_rows(pipeline, limited)
+    rows, expected = latest(limited, slot), latest(pipeline.run(script), slot)
+    assert rows.keys() == expected.keys()
+    assert all(close(dict(pane.values), dict(rows[at].values)) for at, pane in expected.items())
 
 
 def joined_rows(panes):

@@ -65,7 +65,7 @@ TOGETHER = {
 REFUSED = {
     "retractions": lambda: RETRACTING.then(NEXT),
     "panes without timestamp": lambda: TIMELESS.then(NEXT),
-    "a suppress": lambda: ROLLING.suppress(bm.UntilTimeLimit("1 hour", clock="event")),
+    "a suppress": lambda: ROLLING.suppress(bm.UntilWindowCloses()),
     "a column that is missing": lambda: ROLLING.accumulate(s=Sum("points")).run(ONE_ROW),
 }
 
