@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -199,3 +203,18 @@ def test_a_statement_with_over_on_a_stream_is_that_of_a_script(spark, by_key):
     script = TestStream().add([{"ts": 5, "user": "a"}, {"ts": 7, "user": "a"}]).add([{"ts": 1, "user": "a"}])
     for (event, panes), (_, expected) in zip(script.trace_on_spark(spark, query), script.trace(query), strict=True):
         assert by_key(panes) == by_key(expected), event
+
+
+@pytest.mark.deep
+def test_the_first_rows_of_each_key_are_a_table_by_their_id(files, tmp_path):
+    made = files(ts=pa.timestamp("us", tz="UTC"), k=pa.string(), id=pa.int64())
+    for batch in [[(10, "a", 1), (20, "a", 2), (30, "a", 3)], [(40, "b", 9)], [(15, "a", 4)], [(50, "b", 10)]]:
+        made.add(*({"ts": datetime.fromtimestamp(ts, UTC), "k": k, "id": number} for ts, k, number in batch))
+    first = START.key_by("k").over(bm.Unbounded(), order_by="id").allowed_lateness("1 hour")
+    first = first.accumulating_and_retracting().accumulate(n=bm.RowNumber()).having(pc.field("n") <= 2)
+    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/first.db", "first", keys=["id"])
+    query = made.stream().transform(first).writeStream.foreachBatch(sink)
+    query.option("checkpointLocation", str(tmp_path / "sunk")).trigger(availableNow=True).start().awaitTermination()
+    with closing(sqlite3.connect(tmp_path / "first.db")) as database:
+        found = database.execute("select id, k, n from first order by id").fetchall()
+    assert found == [(1, "a", 1), (4, "a", 2), (9, "b", 1)]
