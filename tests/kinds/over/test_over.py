@@ -122,7 +122,7 @@ def script_until(last):
 )
 def test_rows_are_stored_within_frame_and_lateness(pipeline, most):
     # Segments of a minute are dropped, or counted in the past, as a whole.
-    for until in (500, 1000):
+    for until in (300, 600):
         found = stored(pipeline, script_until(until))
         assert found["rows"] <= most["rows"] + 6
         assert {**found, "rows": most["rows"]} == most
