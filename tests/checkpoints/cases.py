@@ -216,6 +216,15 @@ CASES = {
         of_inputs(BEFORE),
         of_inputs(AFTER),
     ),
+    "gaps": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .fill_gaps("2 seconds", by="linear", within="30 seconds")
+        .allowed_lateness("10 seconds"),
+        BEFORE,
+        AFTER,
+    ),
     "over": Case(
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
