@@ -331,6 +331,7 @@ AT_THE_EDGES = {
     "tree": CASES["tree"],
     "pairs once": CASES["pairs once"],
     "versions": CASES["versions"],
+    "gaps filled": CASES["gaps filled"],
     "as-of joins": Case(versions.as_of_joins(), versions.scripts),
     "over": CASES["over"],
     "suppressed": Case(suppressed(pipelines(), buffers=suppress.patient)),

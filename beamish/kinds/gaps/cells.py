@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.stored import Store
-from beamish.instants import END_OF_TIME_US, LATEST_US
+from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US
 from beamish.kernels.buffers import Flags, Ints, numbers, pick, valid
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
 from beamish.kernels.order import sort_order, value_keys, value_ranks
@@ -187,7 +187,7 @@ def gaps(plan: GapsPlan, cells: Cells, key: Ints, alive: Flags, watermark_us: in
         reaches = has_next & (cells["first_us"][next_] - last_us <= options.within.us)
         hi_us = np.where(reaches & (next_cell_us + step_us <= watermark_us), hi_us, lo_us - step_us)
     elif watermark_us != END_OF_TIME_US:
-        hi_us = np.minimum(hi_us, options.cell_us(np.array(watermark_us - step_us)))
+        hi_us = np.minimum(hi_us, options.cell_us(np.array(max(watermark_us - step_us, EARLIEST_US - 1))))
     return Gaps(at, key[at], next_, lo_us, np.maximum(hi_us, lo_us - step_us))
 
 

@@ -13,7 +13,7 @@ from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.durations import Duration
 from beamish.errors import ColumnError
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.kinds.gaps.option import FillBy, GapFilling
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -82,8 +82,8 @@ class GapsPlan:
         }
 
     def settled_us(self, cell_us: Any) -> Any:
-        """The watermark at which a cell takes no more rows: int64, microseconds."""
-        return cell_us + self.options.step.us + self.lateness.us
+        """The watermark at which a cell takes no more rows, at most the end of time: int64, microseconds."""
+        return cell_us + min(self.options.step.us + self.lateness.us, END_OF_TIME_US - LATEST_US)
 
     @property
     def behind_us(self) -> int:

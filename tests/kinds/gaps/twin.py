@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from beamish import DropReason, Pane, PaneKind
 from beamish.flow import Flow
+from beamish.instants import LATEST_US, instant
 from beamish.kinds.gaps.option import FillBy
 from beamish.script import Step
 from beamish.windows.option import END_OF_TIME_US
@@ -54,7 +56,7 @@ class GapsTwin:
         kept = []
         for one in arrivals:
             reason = one.no_time()
-            if reason is None and self.cell(one.time_us) + self.options.step.us + self.lateness_us <= self.now:
+            if reason is None and self.settled(self.cell(one.time_us)):
                 reason = DropReason.EXPIRED
             if reason is None:
                 kept.append(one)
@@ -100,7 +102,7 @@ class GapsTwin:
         return iter([pane for _, pane in sorted(out, key=lambda one: one[0])])
 
     def settled(self, time_us: int) -> bool:
-        return bool(time_us + self.options.step.us + self.lateness_us <= self.now)
+        return self.now == END_OF_TIME_US or time_us + self.options.step.us + self.lateness_us <= self.now
 
     def fills(self, rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
         """The filled rows of a key at the watermark: time and values."""
@@ -113,7 +115,7 @@ class GapsTwin:
         for number, (time, values) in enumerate(ordered):
             after = ordered[number + 1] if number + 1 < len(ordered) else None
             cell = self.cell(time) + step
-            while cell <= time + within and (after is None or cell < self.cell(after[0])):
+            while cell <= min(time + within, LATEST_US) and (after is None or cell < self.cell(after[0])):
                 if linear:
                     if after is not None and after[0] - time <= within and self.cell(after[0]) + step <= self.now:
                         yield cell, self.between(time, values, *after, cell)
@@ -142,7 +144,7 @@ class GapsTwin:
         """The values of a filled row: its key, its time in the event-time column, the others by ``of``."""
         own = {name: of(name) if self.varies(name) else value for name, value in values.items()}
         if self.time in own:
-            own[self.time] = at // 1_000_000 if isinstance(own[self.time], int) else at / 1_000_000
+            own[self.time] = as_in(own[self.time], at)
         return own
 
     def pane(
@@ -163,6 +165,15 @@ class GapsTwin:
             key = {name: one.values.get(name) for name in self.keys if name != "timestamp"}
             late = late_by(one.time_us, reason, self.now)
             yield Pane(key, None, dict(one.values), kind=PaneKind.DROPPED, reason=reason, late_by_us=late)
+
+
+def as_in(given: Any, us: int) -> Any:
+    """A time as the event times of rows are given."""
+    if isinstance(given, datetime):
+        return instant(us)
+    if isinstance(given, int):
+        return None if us % 1_000_000 else us // 1_000_000
+    return us / 1_000_000
 
 
 def is_number(value: Any) -> bool:
