@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.contract.updates import (
     EARLY,
+    ON_TIME,
     PANE_KIND,
     RETRACTION_KIND,
     TIMESTAMP,
@@ -108,7 +109,7 @@ def _of_current(
     boundary_us = looked.boundary_us[place]
     first = run_starts([code])
     emits = some | (plan.rolling.empty == "emit")
-    now_us = np.minimum(boundary_us, watermark_us)
+    now_us = np.where(looked.timing[place] == ON_TIME, boundary_us, watermark_us)
     ended_us = np.where(first, rows_of(rows, "time_us", row), np.roll(boundary_us, 1))
     ended = np.where(first, over, ~np.roll(some, 1))
     begins = (first & ~is_known) | (ended & plan.is_frozen(ended_us, now_us))

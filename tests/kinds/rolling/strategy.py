@@ -11,6 +11,7 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
+from tests.kinds.refine.strategy import TAKEN
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import key_columns, retracting
 
@@ -66,6 +67,8 @@ def rolling(
     source = bm.Pipeline().event_time("ts", draw(policies)).key_by(*draw(keys))
     pipeline = with_spans(draw, source, accumulation)
     pipeline = pipeline.with_dropped() if draw(st.booleans()) else pipeline
+    condition = draw(st.none() | st.none() | st.sampled_from(TAKEN))
+    pipeline = pipeline if condition is None else pipeline.where(condition[0])
     pipeline.flow.check()
     return pipeline
 

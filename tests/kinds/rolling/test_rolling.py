@@ -173,6 +173,14 @@ def test_inspect_knows_its_clocks_and_why_says_that_it_has_no_windows():
         FEATURES.why(SCRIPT)
 
 
+def test_a_late_row_of_a_key_that_expires_in_its_step_starts_over():
+    """Its last row is at 2:00; the watermark passes 2:00 and the lateness, though not the next boundary, as a late row arrives."""
+    late = SOURCE.window(bm.Rolling({"1m": "1 minute"}, step="1 minute")).allowed_lateness("90 seconds")
+    script = TestStream().add([{"ts": 30, "user": "ann"}]).advance_watermark_to(200)
+    panes = late.accumulate(n=Count()).run(script.step([{"ts": 150, "user": "ann"}], watermark=212))
+    assert [(pane.timestamp.minute, pane.index) for pane in panes] == [(1, 0), (2, 1), (3, 0)]
+
+
 def test_a_key_that_is_over_leaves_no_state():
     ((bound, (store,)),) = stages_after(FEATURES.flow, SCRIPT.advance_watermark_to(430).events)
     assert bound.operator.open(store).next_due_us is None
