@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from beamish.watching import progress
     from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
     from beamish.windows import (
+        AnchoredWindows,
         CalendarWindows,
         CountSessions,
         CountWindows,
@@ -120,7 +121,7 @@ else:
             "beamish.versioned_table.table": "Validity Version VersionedTable",
             "beamish.watching": "progress",
             "beamish.watermarks": "BoundedOutOfOrderness ProcessingTimeLag Punctuated Watermark",
-            "beamish.windows": "CalendarWindows CountSessions CountWindows FixedWindows GlobalWindow Rolling Sessions SlidingWindows Span Windowings WindowOption Within",
+            "beamish.windows": "AnchoredWindows CalendarWindows CountSessions CountWindows FixedWindows GlobalWindow Rolling Sessions SlidingWindows Span Windowings WindowOption Within",
         },
     )
 
@@ -135,6 +136,7 @@ __all__ = [
     "SPILL",
     "WITH_NEXT_PANE",
     "AccumulationMode",
+    "AnchoredWindows",
     "BeamishError",
     "BoundedOutOfOrderness",
     "Buffer",

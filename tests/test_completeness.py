@@ -22,6 +22,7 @@ from hypothesis.errors import NoSuchExample
 import beamish as bm
 from beamish import accumulations, triggers
 from tests.kinds.rolling import strategy as rolling
+from tests.kinds.window import strategy as anchored
 from tests.strategies import accumulations as drawn_accumulations
 from tests.strategies import merges
 from tests.strategies.triggers import triggers as drawn_triggers
@@ -60,6 +61,7 @@ KINDS = [
             windows.flatmap(windowings),
             merges.meetings(merges.NAMES).map(itemgetter(0)),
             rolling.options(None),
+            anchored.anchored_windows,
         ),
         "windows.md",
     ),

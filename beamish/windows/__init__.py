@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from beamish.windows.counting import CountSessions, CountWindows
     from beamish.windows.option import WindowOption
     from beamish.windows.rolling import Rolling, Span
-    from beamish.windows.time_windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
+    from beamish.windows.time_windows import AnchoredWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows
     from beamish.windows.windowings import Windowings
     from beamish.windows.within import Within
 else:
@@ -20,13 +20,14 @@ else:
             "beamish.windows.counting": "CountSessions CountWindows",
             "beamish.windows.option": "WindowOption",
             "beamish.windows.rolling": "Rolling Span",
-            "beamish.windows.time_windows": "FixedWindows GlobalWindow Sessions SlidingWindows",
+            "beamish.windows.time_windows": "AnchoredWindows FixedWindows GlobalWindow Sessions SlidingWindows",
             "beamish.windows.windowings": "Windowings",
             "beamish.windows.within": "Within",
         },
     )
 
 __all__ = [
+    "AnchoredWindows",
     "CalendarWindows",
     "CountSessions",
     "CountWindows",

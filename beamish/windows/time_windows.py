@@ -1,4 +1,4 @@
-"""Windows of time: fixed, sliding, sessions, all of time; and those that panes bring along."""
+"""Windows of time: fixed, sliding, anchored, sessions, all of time; and those that panes bring along."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from beamish.costs import check_span, check_windows_per_row
-from beamish.durations import Duration, read_duration, read_positive
+from beamish.durations import Duration, read_duration, read_not_negative, read_positive
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.column_names import WINDOW_END, WINDOW_START
 from beamish.windows.option import Bounds, Times, WindowOption
@@ -135,6 +135,46 @@ def slide(places: Times, size: int, period: int, offset: int) -> tuple[Times, Ti
     before = np.repeat(np.cumsum(windows) - windows, windows)
     start = (places - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
     return row, start, start + size
+
+
+@attrs.frozen
+class AnchoredWindows(WindowOption):
+    """The windows of a key whose rows differ: one that ends at each row, and one that starts just after it.
+
+    A row at ``ts`` anchors ``[ts - difference, ts]`` and, if it holds a row, the window of the same length that starts one
+    microsecond after ``ts``. So rows at most ``difference`` apart share a window (Kafka Streams' ``SlidingWindows``). Windows with
+    the same bounds are one. A window has all rows of its key between its bounds, also those that came before it was anchored.
+
+    Args:
+        difference: the greatest difference in time of two rows of a window, at least 0.
+
+    Raises:
+        OptionError: a negative difference.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.AnchoredWindows("10 minutes").describe()
+        'anchored at rows: one ends at each row and one starts after it, each with the rows of 10 minutes'
+    """
+
+    difference: Duration = attrs.field(converter=read_not_negative)
+
+    def describe(self) -> str:
+        return (
+            f"anchored at rows: one ends at each row and one starts after it, each with the rows of {self.difference}"
+        )
+
+    @property
+    def length_us(self) -> int:
+        """The length of a half-open window, microseconds: both of its bounds are inside."""
+        return self.difference.us + 1
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        """The window that ends at a row; the others depend on other rows (kinds/window/parts/anchors.py)."""
+        yield timestamp_us - self.difference.us, timestamp_us + 1
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        return np.arange(len(timestamps_us), dtype=np.int64), timestamps_us - self.difference.us, timestamps_us + 1
 
 
 @attrs.frozen

@@ -142,6 +142,10 @@ public final class Peer {
           case "FixedWindows" -> rows.windowedBy(TimeWindows.ofSizeAndGrace(duration(window.get("size")), grace))
               .emitStrategy(emit)
               .aggregate(() -> "", (key, row, all) -> and(all, row), Materialized.with(TEXT, TEXT));
+          case "AnchoredWindows" -> rows.windowedBy(
+                  SlidingWindows.ofTimeDifferenceAndGrace(duration(window.get("difference")), grace))
+              .emitStrategy(emit)
+              .aggregate(() -> "", (key, row, all) -> and(all, row), Materialized.with(TEXT, TEXT));
           default -> rows.windowedBy(
                   TimeWindows.ofSizeAndGrace(duration(window.get("size")), grace).advanceBy(duration(window.get("period"))))
               .emitStrategy(emit)

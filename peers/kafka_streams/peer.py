@@ -7,6 +7,7 @@ Normalised:
 - A record changes rows of a result. Only what a record leaves of each is compared, so not a tombstone that the same record replaces.
 - A versioned store gives a version without its end.
 - Sessions of Kafka merge at the gap too: its gap is 1 ms shorter. Its sessions end with their last record, here a gap later.
+- Windows anchored at rows are Kafka's sliding windows, bounds included, by milliseconds; here they are half-open, by microseconds.
 - Joins of a stream with a table are due *at* the grace (KIP-923), here past it: our watermark is 1 us ahead.
 - Left joins of streams are compared as a set at the end of time: ours pair when windows end. Full outer joins are refused by ours.
 """
@@ -50,6 +51,7 @@ _windows = st.one_of(
     windows.sessions,
     windows.sessions,
 )
+_anchored = st.builds(bm.AnchoredWindows, st.sampled_from([1, 2, 4, 7.5]))
 _spans = st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)])
 _base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 
@@ -69,7 +71,8 @@ def cases(draw: st.DrawFn) -> Case:
     case: Case = {"kind": kind, "grace": _us(draw(pipelines.latenesses))}
     names = ["rows"]
     if kind in WINDOWS:
-        case["window"] = identity(draw(_windows))
+        only_windows = kind in {"updates", "on_close"}
+        case["window"] = identity(draw(st.one_of(_windows, _anchored) if only_windows else _windows))
         case["max_records"] = draw(st.sampled_from([None, None, 1, 2, 3])) if kind in ("closes", "limit") else None
         limited = kind == "limit" and case["max_records"] is not None
         case["when_full"] = draw(st.sampled_from(["emit_early", "shut_down"])) if limited else "shut_down"
@@ -85,7 +88,9 @@ def cases(draw: st.DrawFn) -> Case:
         case["how"] = draw(st.sampled_from(["inner", "left"]))
         case["grace"] = draw(st.sampled_from([None, 0, 2, 5]).map(lambda grace: grace and _us(grace)))
     script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, least=0))
-    case["script"] = [{"rows": [row]} for row in draw(_records(script, names, deletes="history" in case))]
+    anchored = case.get("window", {}).get("is") == "AnchoredWindows"
+    records = draw(_records(script, names, deletes="history" in case, anchored=anchored))
+    case["script"] = [{"rows": [row]} for row in records]
     if kind == "versions":
         times = sorted({row["ts"] + off for row in _rows(case) for off in (-TENTH, 0) if row["ts"] + off >= 0})
         keys = sorted({row["key"] for row in _rows(case)})
@@ -94,14 +99,16 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def _records(draw: st.DrawFn, script: TestStream, names: list[str], *, deletes: bool) -> list[dict[str, Any]]:
+def _records(
+    draw: st.DrawFn, script: TestStream, names: list[str], *, deletes: bool, anchored: bool
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for event in script.events:
         step = as_step(event)
         if step.watermark_us is not None and 0 <= step.watermark_us < 1e12:
             found.append({"ts": step.watermark_us, "key": TICK})
         found += [{"ts": round(row["ts"] * SECOND), "key": row["team"] or "none"} for row in step.rows]
-    shift = draw(st.sampled_from([1000 * SECOND] * 7 + [0]))
+    shift = 1000 * SECOND if anchored else draw(st.sampled_from([1000 * SECOND] * 7 + [0]))
     for number, record in enumerate(found):
         name = draw(st.sampled_from(names))
         record |= {"ts": shift + record["ts"] // TENTH * TENTH, "n": number, "input": name}
@@ -144,7 +151,15 @@ def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
         row if "full" in row else row | {"start": row["start"] * MILLISECOND, "end": row["end"] * MILLISECOND + gap}
         for row in answer["rows"]
     ]
+    if case["window"]["is"] == "AnchoredWindows":
+        rows = [row | dict(zip(("start", "end"), _half_open(row["start"], row["end"]), strict=True)) for row in rows]
     return _effects(case, rows)
+
+
+def _half_open(start: int, end: int) -> tuple[int, int]:
+    """The bounds of a window anchored at a row, which is at a tenth of a second: it ends at it, or starts just after it."""
+    after = start % TENTH == MILLISECOND
+    return start - after * (MILLISECOND - 1), end - after * (MILLISECOND - 1) + 1
 
 
 def _effects(case: Case, rows: list[dict[str, Any]]) -> list[Row]:
@@ -318,6 +333,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
     ``expired``: of the rows that the difference is about one came when its window was expired, here or there.
+    ``own_expired``: a record of the key came when the window that ends at it was expired.
     ``late``: one came behind the stream time. ``late_in_buffer``: any row did, whose window shares a buffer with limits.
     ``follows``: a row of the window came when the wait was over, and is in an earlier window too.
     ``shared``: a row of the window is in another one of a buffer with limits.
@@ -351,7 +367,7 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
     window, step = case["window"], row["place"][0]
     arrived = _arrived(case)[: step + 1]
     same = [(record, time) for record, time in arrived if record["key"] == row["stream"][0]]
-    size = window.get("size", window.get("gap"))
+    size = window.get("size", window.get("gap", window.get("difference")))
     period = window.get("period", size)
     buffered = case["max_records"] is not None
     found: dict[str, Any] = {
@@ -370,6 +386,7 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
         "follows": any(ts < end - period and time >= inside[0][0] + case["wait"] for ts, time in inside[1:]),
         "shared": buffered and any(ts < end - period or ts >= start + period for ts, _ in inside),
         "expired": any(record["ts"] + size + case["grace"] <= time for record, time in same),
+        "own_expired": any(record["ts"] + case["grace"] < time for record, time in same),
         "before_1970": found["before_1970"] or start < 0,
         "left_store": window["is"] == "Sessions" or start <= latest - size - case["grace"],
     }

@@ -338,5 +338,6 @@ AT_THE_EDGES = {
     "suppressed, with limits": Case(suppressed(pipelines(), buffers=some_buffers)),
     "changes": Case(changes.changes(buffers=suppress.patient), changes.scripts),
     "changes, with limits": CASES["changes"],
+    "anchored windows": CASES["anchored windows, usual"],
 }
 """Cases that are run at the edges of time too."""

@@ -33,6 +33,7 @@ PIPELINES = {
     "windows": SUMS,
     "on-time panes": COUNTED.trigger(AfterWatermark(late=Always())).allowed_lateness("1 hour").accumulate(n=Count()),
     "sliding windows": COUNTED.window(bm.SlidingWindows("2 minutes", "1 minute")).accumulate(n=Count()),
+    "anchored windows": COUNTED.window(bm.AnchoredWindows("5 seconds")).accumulate(n=Count()),
     "sessions": COUNTED.window(bm.Sessions("5 seconds")).accumulate(n=Count(), most=Max("v")),
     "global window": COUNTED.window(bm.GlobalWindow()).accumulate(n=Count()),
     "several windowings": COUNTED.window(

@@ -23,6 +23,7 @@ from tests.kinds.deduplicate.twin_ids import Again, came_again, id_of
 from tests.kinds.refine.strategy import Shown, meaning
 from tests.kinds.window.twin_pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.accumulations import Row
+from tests.twin.anchored import Anchors
 from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.fields import Fields
 from tests.twin.forms import unfolded, unmatched
@@ -238,6 +239,7 @@ class Twin:
         self.window: bm.WindowOption = options.window or inherited(flow)
         self.merging = self.window.merging and not self.inherits
         self.meets = None if self.inherits else self.window
+        self.anchors = Anchors(options.window) if isinstance(options.window, bm.AnchoredWindows) else None
         self.lateness = options.allowed_lateness.us
         self.signed = any(takes_back(one) for one in flow.inputs)
         self.watermark: float = NO_WATERMARK
@@ -497,6 +499,9 @@ class Twin:
                 raise
             self.drop(key, None, DropReason.ERROR, row)  # rules/output.md#errors: before it has windows
             return
+        if self.anchors and self.expired(key, windows[0]) and not self.expired(key, self.anchors.last_of(row)):
+            # rules/windows.md#anchored-windows: other windows may have it, though its own has expired.
+            arrived.setdefault(name, []).append((windows[0], row))
         for bounds in windows:
             if self.expired(
                 key, bounds
@@ -508,6 +513,9 @@ class Twin:
                 arrived.setdefault(name, []).append((bounds, row))
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
+        if self.anchors:
+            spread = self.anchors.spread(key, [row for _, row in pairs])
+            pairs = [(bounds, row) for bounds, row in spread if not self.expired(key, bounds)]
         came = self.land(key, pairs)
         if came and self.is_forgotten(key):  # its rows are so late that it closes at once
             for window in list(came):

@@ -39,6 +39,7 @@ AT_ONCE = {
     "empty": lambda: bm.FixedWindows(""),
     "size None": lambda: bm.FixedWindows(None),
     "sliding period 0": lambda: bm.SlidingWindows("1 minute", 0),
+    "difference negative": lambda: bm.AnchoredWindows(-1),
     "gap 0": lambda: bm.Sessions(timedelta()),
     "within nothing": lambda: bm.Within(of="a"),
     "within negative": lambda: bm.Within(-1, of="a"),

@@ -30,6 +30,7 @@ from beamish.kinds.window.checks import (
     measured,
 )
 from beamish.kinds.window.operator import WindowOperator
+from beamish.kinds.window.parts.anchors import check_anchored
 from beamish.kinds.window.parts.forgetting import check_forgetting
 from beamish.kinds.window.parts.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.parts.planning import make_plan
@@ -107,6 +108,7 @@ class WindowStage(Stage):
         check_forgetting(options, takes)
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
+        check_anchored(options, takes)
         _check_within(options, takes)
         check_pairs_once(attrs.evolve(options, mode=self.options.mode), takes)
         for name, accumulation in options.accumulations.items():

@@ -42,6 +42,8 @@ OF_K = (
     START.key_by("k").window(bm.FixedWindows(1)).trigger(Always()).accumulating_and_retracting().accumulate(n=Count())
 )
 
+ANCHORED = START.window(bm.AnchoredWindows(5)).allowed_lateness(10).accumulating().accumulate(n=Count())
+
 
 AT_ONCE = {
     "negative lateness": lambda: START.allowed_lateness("-1 hour"),
@@ -52,12 +54,24 @@ AT_ONCE = {
     "closing text": lambda: START.closing_behavior("x"),
     "combiner text": lambda: START.timestamp_combiner("x"),
     "retract_merged text": lambda: START.retract_merged("now"),
+    "anchored windows over a stage that retracts": lambda: OF_K.then(
+        bm.Pipeline().window(bm.AnchoredWindows(5)).accumulate(m=Count())
+    ),
 }
 
 
 # Pipelines whose parts are fine but do not go together: refused when run, applied or explained.
 TOGETHER = {
     "nothing said": bm.Pipeline(),
+    "anchored windows of a merge": bm.merge(a=START.key_by("k"), b=START.key_by("k"))
+    .window(bm.AnchoredWindows(5))
+    .accumulate(n=Count()),
+    "anchored windows, several": START.window({"a": bm.AnchoredWindows(5), "b": bm.FixedWindows(5)}).accumulate(
+        n=Count()
+    ),
+    "anchored windows, duplicates": START.window(bm.AnchoredWindows(5)).deduplicate("id").accumulate(n=Count()),
+    "anchored windows, retention": START.window(bm.AnchoredWindows(5)).retain(windows=2).accumulate(n=Count()),
+    "anchored windows, errors": START.window(bm.AnchoredWindows(5)).on_error("drop").accumulate(n=Count()),
     "no window": START.accumulate(n=Count()),
     "no accumulation": START.window(bm.GlobalWindow()),
     "no mode": PLAIN.trigger(Always()),
@@ -195,6 +209,26 @@ def test_options_of_plain_classes_go_on_from_a_checkpoint_unless_an_argument_cha
     opened(2, 20).step([None], None, [])
     opened(2, 20).step([None], None, [])
     refused(__file__, f"a checkpoint of plain classes, now {second}", lambda: opened(**second))
+
+
+@pytest.mark.parametrize(
+    ("what", "now"),
+    [
+        ("lateness", lambda: ANCHORED.allowed_lateness(20)),
+        ("an added accumulation", lambda: ANCHORED.accumulate(m=Max("v"))),
+        ("another difference", lambda: ANCHORED.window(bm.AnchoredWindows(6))),
+    ],
+)
+def test_a_checkpoint_of_anchored_windows_with_other_options_is_rejected(what, now):
+    columns = {None: pa.schema([("ts", pa.timestamp("us")), ("v", pa.int64())])}
+
+    def opened(pipeline, store):
+        return pipeline.flow.bind(columns, shards=1).operator.open(store)
+
+    store = DictStore()
+    opened(ANCHORED, store).step([None], None, [])
+    opened(ANCHORED.trigger(Always()), DictStore(store))
+    refused(__file__, f"a checkpoint of anchored windows, {what}", lambda: opened(now(), store))
 
 
 def test_a_trigger_that_cannot_lose_rows_is_accepted():

@@ -12,6 +12,7 @@ from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
 from beamish.kernels.column_names import SIGN, is_reserved
 from beamish.kinds.deduplicate.plan import check_ids
+from beamish.kinds.window.parts.anchors import AnchorsPart
 from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
@@ -36,6 +37,7 @@ PARTS: tuple[type[WindowPart], ...] = (
     TimestampsPart,
     ForgettingPart,
     MergedPanesPart,
+    AnchorsPart,
 )
 
 

@@ -20,6 +20,7 @@ from beamish.contract.inputs import where_identity
 from beamish.contract.relation import Relation
 from beamish.kernels.identity import identity, same_identity
 from beamish.kinds.window.plan.options import WindowOptions
+from beamish.windows.time_windows import AnchoredWindows
 
 Spec = Mapping[str, Any]
 _HELD = ("window", "mode", "combiner", "where", "deduplication", "derived", "having", "accumulations")
@@ -31,10 +32,12 @@ def spec_of(options: WindowOptions, takes: Sequence[Relation], **bound: Any) -> 
     declared = identity(options)
     if options.discards:
         declared.pop("mode", None)
+    # Rows of anchored windows are stored for the lateness.
+    held = (*_HELD, "allowed_lateness") if isinstance(options.window, AnchoredWindows) else _HELD
     return {
         **bound,
         "inputs": [_input(relation) for relation in takes],
-        "options": {name: declared[name] for name in _HELD if name in declared},
+        "options": {name: declared[name] for name in held if name in declared},
         "changeable": {name: declared[name] for name in _CHANGEABLE if name in declared},
     }
 

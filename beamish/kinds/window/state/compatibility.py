@@ -11,6 +11,7 @@ import attrs
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.at_rest import Compared
 from beamish.contract.stored import Store
+from beamish.durations import Duration
 from beamish.errors import BeamishError, StateError, in_docs
 from beamish.kernels.identity import same_identity
 from beamish.kernels.spec import read_spec, shown_spec
@@ -22,6 +23,7 @@ from beamish.kinds.window.state.segments import LAYOUT
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.tables.segments import SegmentStore
 from beamish.windows.option import WindowOption
+from beamish.windows.time_windows import AnchoredWindows
 
 _TABLE = f"({in_docs('Upgrading', 'What may change')})"
 REFUSED = f"keep the old one, or start from a new checkpoint {_TABLE}"
@@ -29,6 +31,10 @@ REMOVED = f"keep the old one, or migrate the checkpoint without it (bm.migrate),
 NEVER_HAD = (
     "keep the old ones, or start from a new checkpoint: existing rows were never added to the new one, so retracting them would "
     f"corrupt it {_TABLE}"
+)
+NEVER_STORED = (
+    "keep the old ones, or start from a new checkpoint: windows anchored later take stored rows, which were never read for the new "
+    f"one {_TABLE}"
 )
 BEGINS = "starts with no rows in existing windows"
 WIDER = "keeps its values: they are read as the wider type"
@@ -116,6 +122,8 @@ def _parts(spec: Spec, plan: WindowPlan) -> Iterator[tuple[str, _Part]]:
     yield "inputs", _Part(spec["inputs"])
     yield "keys", _Part(None, columns=spec["keys"])
     yield "window", _Part(options["window"], WindowOption)
+    if isinstance(plan.window, AnchoredWindows):
+        yield "allowed lateness", _Part(str(Duration(options.get("allowed_lateness", 0))))
     yield "mode", _Part(options.get("mode", AccumulationMode.DISCARDING.value))
     yield "timestamp combiner", _Part(options.get("combiner", TimestampCombiner.END_OF_WINDOW.value))
     conditions = _lasting_conditions(options, plan)
@@ -142,7 +150,8 @@ def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | Non
     kind = (then or now or _Part(None)).kind
     if then is None or now is None:
         if kind is Accumulation:
-            return REMOVED if now is None else NEVER_HAD if plan.signed else BEGINS
+            stored = NEVER_STORED if isinstance(plan.window, AnchoredWindows) else BEGINS
+            return REMOVED if now is None else NEVER_HAD if plan.signed else stored
         return None if kind is Deduplication and then is None else REFUSED
     if not then.is_read_as(now):
         return REFUSED

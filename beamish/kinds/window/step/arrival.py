@@ -58,9 +58,6 @@ def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
 
 def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
     """Add entries to their windows; returns the windows."""
-    if not len(entries.row):
-        return _NO_WINDOWS
-
     add: Add = _find_and_accumulate
     for part in step.parts:
         add = part.adding(add)
@@ -76,6 +73,8 @@ def load_windows(step: Step, bundle: Bundle, entries: Entries) -> None:
 
 
 def _find_and_accumulate(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
+    if not len(entries.row):
+        return _NO_WINDOWS
     find_targets = find_merging if step.plan.window.merging else find
     target, entries = find_targets(step, bundle, entries)
     return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
