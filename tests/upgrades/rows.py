@@ -74,6 +74,7 @@ PLAIN = BARE.accumulate(n=Count(), s=Sum("v"))
 RETRACTING = PLAIN.accumulating_and_retracting()
 NAMED = PLAIN.window({"tens": bm.FixedWindows(10)})
 SESSIONS = PLAIN.window(bm.Sessions(5))
+ANCHORED = PLAIN.window(bm.AnchoredWindows(5))
 
 
 def script_of(a: Any, b: Any) -> TestStream:
@@ -218,6 +219,30 @@ def _identity() -> Iterator[Row]:
     yield refused(part, "the windows, to sessions", SESSIONS, "window", "Sessions")
     yield refused(
         part, "the gap of sessions", PLAIN.window(bm.Sessions(6)), "window", "Sessions(gap='6 seconds')", then=SESSIONS
+    )
+    yield refused(
+        part,
+        "the allowed lateness of anchored windows: their rows are stored for it",
+        ANCHORED.allowed_lateness(30),
+        "allowed lateness",
+        "30 seconds",
+        then=ANCHORED,
+    )
+    yield refused(
+        part,
+        "an added accumulation of anchored windows: stored rows lack its columns",
+        ANCHORED.accumulate(m=Max("w")),
+        "accumulation m",
+        "Max",
+        then=ANCHORED,
+    )
+    yield refused(
+        part,
+        "a removed accumulation of anchored windows",
+        BARE.window(bm.AnchoredWindows(5)).accumulate(n=Count()),
+        "accumulation s",
+        "none",
+        then=ANCHORED,
     )
     yield refused(part, "the keys", PLAIN.key_by("v"), "keys", "v: int64")
     yield refused(part, "an added key", PLAIN.key_by("k", "v"), "keys", "v: int64")

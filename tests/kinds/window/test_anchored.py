@@ -18,9 +18,11 @@ from beamish.kinds.window.parts import anchors
 from beamish.script import as_step
 from beamish.testing import TestStream
 from beamish.triggers import Always
+from tests.agreement import differences
 from tests.cost import cost
 from tests.kinds.window.strategy import script_of
 from tests.laws.counting import work_of_last_step
+from tests.upgrades.carried import in_two_runs
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
 ALWAYS = SOURCE.window(bm.AnchoredWindows(2)).trigger(Always()).accumulating_and_retracting()
@@ -61,6 +63,17 @@ def live(panes):
     return sorted(
         repr((pane.key, pane.window, pane.values["n"], sorted(map(repr, pane.values["scores"])))) for pane in live
     )
+
+
+@pytest.mark.parametrize("first", [2, 3, 5])
+def test_a_later_run_may_list_dropped_rows_and_may_stop_to(first):
+    """Stored rows have the columns that accumulations read, whatever travels to the shard."""
+    pipeline = ALWAYS.allowed_lateness(5).accumulate(n=Count(), total=Sum("score"))
+    script = script_of(3)
+    for then, now in ((pipeline, pipeline.with_dropped()), (pipeline.with_dropped(), pipeline)):
+        one, other = in_two_runs(then, now, script, first)
+        kept = [pane for pane in (*one, *other) if pane.kind is not PaneKind.DROPPED]
+        assert not differences(pipeline.run(script), kept, pipeline)
 
 
 @pytest.mark.parametrize("most", [1, 3, 10])

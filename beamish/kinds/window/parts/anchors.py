@@ -205,7 +205,12 @@ class AnchorsPart(WindowPart):
         columns |= {name.removeprefix("row."): cells[name] for name in cells.schema.names if name.startswith("row.")}
         columns[EVENT_TIME] = pa.array(stored.time_us)
         schema = bundle.table.schema
-        table = cast_table(pa.table({name: columns[name] for name in schema.names}), schema)
+        # Columns that are only listed if a row is dropped are null: stored rows are dropped from no window.
+        own = {
+            name: columns[name] if name in columns else pa.nulls(count, schema.field(name).type)
+            for name in schema.names
+        }
+        table = cast_table(pa.table(own), schema)
         one = np.ones(count, dtype=np.int64)
         bundle.key_at = np.concatenate([bundle.key_at, step.table.keys.append(keys)])
         bundle.table = pa.concat_tables([bundle.table, table]).combine_chunks()
@@ -218,5 +223,5 @@ class AnchorsPart(WindowPart):
 def _cells(plan: WindowPlan) -> pa.Schema:
     """The cells of rows: their keys, and what accumulations read."""
     read = {name for bound in plan.accumulations for name in bound.columns}
-    carried = [field for field in plan.schema if field.name in read or field.name not in plan.keys]
-    return pa.schema([*cells_of_keys(plan.key_schema), *(field.with_name(f"row.{field.name}") for field in carried)])
+    columns = [field.with_name(f"row.{field.name}") for field in plan.schema if field.name in read]
+    return pa.schema([*cells_of_keys(plan.key_schema), *columns])

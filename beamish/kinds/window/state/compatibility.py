@@ -149,9 +149,10 @@ def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | Non
     """The effect of a changed part on the state; None: unchanged, or it may change freely."""
     kind = (then or now or _Part(None)).kind
     if then is None or now is None:
+        if kind is Accumulation and isinstance(plan.window, AnchoredWindows):
+            return REFUSED if now is None else NEVER_STORED
         if kind is Accumulation:
-            stored = NEVER_STORED if isinstance(plan.window, AnchoredWindows) else BEGINS
-            return REMOVED if now is None else NEVER_HAD if plan.signed else stored
+            return REMOVED if now is None else NEVER_HAD if plan.signed else BEGINS
         return None if kind is Deduplication and then is None else REFUSED
     if not then.is_read_as(now):
         return REFUSED
