@@ -101,6 +101,7 @@ HOUR = START.key_by("team").over(bm.Preceding("1 hour"))
 PER_ROW = HOUR.accumulate(n=Count())
 AT_ONCE = PER_ROW.trigger(AfterWatermark(early=Always()))
 OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
+ANCHORED = bm.AnchoredWindows(5)
 SPANS = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
 ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
 EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
@@ -190,6 +191,16 @@ FIXED = {
         name: [lambda: PLAIN.accumulate(s=Sum("score")).run(ONE_ROW)]
         for name in ("sum of text", "mean of text", "stddev of a list", "quantiles of text")
     },
+    # anchored windows
+    "anchored windows over a stage that retracts": [
+        UPDATING.accumulating().then(bm.Pipeline().window(ANCHORED).accumulate(n=Count()))
+    ],
+    "anchored windows of a merge": [MEETING.window(TENS).accumulate(n=Count())],
+    "anchored windows, several": [START.window(ANCHORED).accumulate(n=Count())],
+    "anchored windows, duplicates": [
+        START.deduplicate("id", within="1 hour").then(bm.Pipeline().window(ANCHORED).accumulate(n=Count()))
+    ],
+    "anchored windows, retention": [START.window(ANCHORED).accumulate(n=Count())],
     # rolling spans
     "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
     "removed without retractions": [

@@ -25,6 +25,7 @@ from tests.transcripts.cases import by_key as lines_by_key
 pytestmark = pytest.mark.spark
 
 CHOSEN = {
+    "anchored": "A late row changes the windows that it is in, and anchors two; windows that have expired stay as they are",
     "as_of_joins": "A join of a join: a correction below is a correction above",
     "asking": "Closing behaviour FIRE_ALWAYS: a last pane comes though nothing is new",
     "calendar": "Days of 23 and 25 hours in Paris",
@@ -54,6 +55,7 @@ CHOSEN = {
     "versions": "A stage that retracts corrects its table: the pane that is taken back is a change that never was",
 }
 ELSEWHERE = {
+    "anchored": "kinds/window/test_on_spark_anchored.py",
     "as_of_joins": "kinds/versions/test_on_spark.py",
     "asking": "kinds/window/test_on_spark_kept_windows.py",
     "chains": "spark/test_chain.py",

@@ -97,9 +97,9 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
             "having",
         ):
             yield subject, words
-    operator = _apart(flow.operator)[0]
-    by = "; ".join(_by(name, part) for name, part in operator.parts.items())
-    if operator.native is not None and operator.native.name == Native.AGGREGATION:
+    parts = _apart(flow.operator)[0].parts
+    by = "; ".join(_by(name, part) for name, part in parts.items())
+    if all(part.native is not None and part.native.name == Native.AGGREGATION for part in parts.values()):
         words = f"one on-time pane per window, of all its rows, by {by}; triggers, lateness and modes do not apply"
     else:
         words = f"final rows, by {by}; watermarks do not apply"
