@@ -73,3 +73,8 @@ def in_range(time_us: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which event times (int64, microseconds since the epoch) are supported."""
     inside: NDArray[np.bool_] = (time_us >= EARLIEST_US) & (time_us <= LATEST_US)
     return inside
+
+
+def horizon_us(watermark_us: int, span_us: int) -> int:
+    """The time below which the watermark has passed everything by a span, microseconds; before there is a watermark, nothing."""
+    return max(watermark_us - span_us, NO_WATERMARK_US)

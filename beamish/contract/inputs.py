@@ -106,13 +106,19 @@ def is_groupable(type_: pa.DataType) -> bool:
     return not pa.types.is_nested(type_)
 
 
+def check_keys(schema: pa.Schema, keys: Iterable[str]) -> None:
+    """Check the key columns (ColumnError: one is missing, or of a type that cannot be a key)."""
+    for name in keys:
+        type_ = find_column(schema, f"key_by({name!r})", name).type
+        if not is_groupable(type_):
+            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+
+
 def check_change_columns(
     where: str, schema: pa.Schema, keys: Iterable[str], deleted: str | None, sequence_by: str | None
 ) -> None:
     """Check the columns of changes (ColumnError: a column is missing or of the wrong type)."""
-    for name in keys:
-        if not is_groupable(find_column(schema, f"key_by({name!r})", name).type):
-            raise ColumnError(f"key_by({name!r}): a column of type {schema.field(name).type} cannot be a key; cast it")
+    check_keys(schema, keys)
     if deleted is not None:
         type_ = find_column(schema, where, deleted).type
         if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):

@@ -88,6 +88,21 @@ def scripts(
     return script
 
 
+def random_row(chance: random.Random, time: float, offsets: list[float]) -> dict[str, Any]:
+    """A row near a time, in seconds, by one of the offsets; some have no event time."""
+    return {
+        "ts": None if chance.random() < 0.03 else float(time) + chance.choice(offsets),
+        "team": chance.choice(["red", "red", "blue", None]),
+        "part": chance.choice([0.0, -0.0, 1.0]),
+        "score": chance.choice([None, 0, 1, 1, 2, -3]),
+        "ratio": chance.choice([None, 0.25, -0.0, 3.0, -1.5]),
+        "name": chance.choice([None, "a", "b", ""]),
+        "cost": None,
+        "flag": chance.choice([None, True, False]),
+        "mark": None,
+    }
+
+
 def dense_script(number: int) -> TestStream:
     """A long script of one key with interacting windows; dense, not shrinkable. Integer scores."""
     chance = random.Random(number)

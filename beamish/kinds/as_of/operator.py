@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.contract.clocks import horizon_us
 from beamish.contract.drops import EXPIRED, TAKEN, Drops, why_dropped
 from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
@@ -26,7 +27,7 @@ from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_update
 from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table, net, pack_left, taken_back
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
 from beamish.kinds.versions.plan import pack_changes, time_us_of
-from beamish.kinds.versions.table import LATEST, TablePolicy, horizon_us, versions_table
+from beamish.kinds.versions.table import LATEST, TablePolicy, versions_table
 from beamish.kinds.versions.table_shard import TableShard, arrive, read_note
 from beamish.tables.notes import VERSIONS, entry_note
 from beamish.watermarks import NO_WATERMARK_US

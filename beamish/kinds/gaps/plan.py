@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.contract.inputs import find_column, is_groupable
+from beamish.contract.inputs import check_keys
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.durations import Duration
@@ -122,10 +122,7 @@ def make_gaps_plan(
 ) -> GapsPlan:
     """Bind such a stage to its input (ColumnError: a column is missing, of the wrong type, or has a name that the output uses)."""
     schema = takes.columns
-    for name in takes.keys:
-        type_ = find_column(schema, f"key_by({name!r})", name).type
-        if not is_groupable(type_):
-            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    check_keys(schema, takes.keys)
     own = takes.own_columns
     for name in own.names:
         if name.lower() in (*PANE_COLUMNS, FILLED) and not (name.lower() == "timestamp" and name == takes.event_time):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.at_rest import Answer, Asked
+from beamish.contract.clocks import horizon_us
 from beamish.contract.drops import TAKEN, Drops, structs, why_dropped
 from beamish.contract.held import HeldRows
 from beamish.contract.inputs import columns_of_where, sign_column, wanted
@@ -45,11 +46,6 @@ from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
 CALL, WAITING = "over(...)", "over"
-
-
-def horizon_us(watermark_us: int, span_us: int) -> int:
-    """The time below which the watermark has passed everything by a span, microseconds; before there is a watermark, nothing."""
-    return max(watermark_us - span_us, NO_WATERMARK_US)
 
 
 @attrs.frozen(eq=False)

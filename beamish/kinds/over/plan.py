@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.contract.inputs import check_where, find_column, is_groupable, signs_of, where_identity
+from beamish.contract.inputs import check_keys, check_where, find_column, signs_of, where_identity
 from beamish.contract.keys import times_of, to_shards
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
@@ -191,10 +191,7 @@ def make_over_plan(options: OverOptions, takes: Relation, gives: Relation, shard
     """Bind an over stage to its input (ColumnError: a column is missing, of the wrong type, or has a name that the output uses)."""
     check_where(takes, takes.where)
     where = f"over({options.arguments})"
-    for key in takes.keys:
-        type_ = find_column(takes.columns, f"key_by({key!r})", key).type
-        if not is_groupable(type_):
-            raise ColumnError(f"key_by({key!r}): a column of type {type_} cannot be a key; cast it")
+    check_keys(takes.columns, takes.keys)
     if options.order_by is not None:
         type_ = find_column(takes.columns, where, options.order_by).type
         if not is_orderable(type_):

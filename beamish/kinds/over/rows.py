@@ -13,7 +13,7 @@ columns of a row (one entry per row; ``_us``: int64, microseconds since the epoc
     computed            bool: whether ``value.<name>`` are its values
 cells: its key as ``key.<name>``, its own columns as ``own.<name>``, its values as ``value.<name>`` if the plan ``stores_values``.
 
-columns of a key's past, of the rows that are not stored one by one any more:
+columns of the past of a key, which stands for its evicted rows:
     rows        int64: their number
     dense       int64: how many distinct times, with ``order_by``, they have
     last_us     the time of the latest row of the key that is known here

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, AtRest
-from beamish.contract.clocks import Clocks
+from beamish.contract.clocks import Clocks, horizon_us
 from beamish.contract.stored import Store
 from beamish.contract.updates import TIMESTAMP, timestamp_column
 from beamish.errors import OptionError, StateError
@@ -20,7 +20,7 @@ from beamish.kernels.codes import factorize_rows
 from beamish.kernels.order import run_starts, sort_order
 from beamish.kinds.versions.folding import Changes
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.kinds.versions.table import LAYOUT, horizon_us
+from beamish.kinds.versions.table import LAYOUT
 from beamish.tables.notes import VERSIONS
 from beamish.tables.records import SegmentedRecords
 from beamish.tables.segments import SegmentStore

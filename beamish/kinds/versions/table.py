@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.contract.clocks import horizon_us
 from beamish.contract.stored import KeyedTable, Layout, Store
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import NO_VALUE, Flags, Ints
@@ -29,12 +30,6 @@ from beamish.tables.records import Columns, SegmentedRecords, record_table
 from beamish.tables.segments import Runs, SegmentStore
 from beamish.tables.timed_records import SpanPolicy, Spans
 from beamish.triggers.trigger import NEVER_US
-from beamish.watermarks import NO_WATERMARK_US
-
-
-def horizon_us(watermark_us: int, span_us: int) -> int:
-    """The time below which the watermark has passed everything by a span, microseconds; before there is a watermark, nothing."""
-    return max(watermark_us - span_us, NO_WATERMARK_US)
 
 
 def codes_of_both(

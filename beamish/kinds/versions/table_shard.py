@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.clocks import Clocks
+from beamish.contract.clocks import Clocks, horizon_us
 from beamish.contract.drops import JOINED_ALREADY, TAKEN, Drops, why_dropped
 from beamish.contract.keys import from_shards
 from beamish.contract.operator import Operator, Shard
@@ -21,7 +21,7 @@ from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.kinds.versions.folding import Folded, cells_schema
 from beamish.kinds.versions.plan import TablePlan, null_key, time_us_of
-from beamish.kinds.versions.table import TablePolicy, VersionTable, horizon_us
+from beamish.kinds.versions.table import TablePolicy, VersionTable
 from beamish.tables.notes import NOTE_FORMAT, VERSIONS, read_json
 from beamish.watermarks import NO_WATERMARK_US
 

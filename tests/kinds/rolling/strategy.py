@@ -14,6 +14,7 @@ from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from tests.kinds.refine.strategy import TAKEN
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import key_columns, retracting
+from tests.strategies.scripts import random_row
 
 ACCUMULATING = bm.AccumulationMode.ACCUMULATING
 usual = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score"), a.Mean("score"), a.Count("name"), a.Last("score")])
@@ -121,6 +122,9 @@ def over_inputs(draw: st.DrawFn) -> bm.Pipeline:
     return pipeline
 
 
+OFFSETS = [0, 0, 0, 0.25, 0.999999]
+
+
 def script_of(number: int, inputs: tuple[str | None, ...], ends: bool | None = None) -> TestStream:
     """Rows around the watermark, some of them late, some far ahead; ties, jumps, whole steps."""
     chance = random.Random(number)
@@ -128,12 +132,13 @@ def script_of(number: int, inputs: tuple[str | None, ...], ends: bool | None = N
     nows: dict[str | None, float] = dict.fromkeys(inputs, chance.choice([0, 0, 5, -10]))
     spread = chance.choice([2, 4, 8, 20])
     for name in inputs:  # without a row its columns are unknown
-        script = script.add([_row(chance, nows[name])], input=name)
+        script = script.add([random_row(chance, nows[name], OFFSETS)], input=name)
     for _ in range(chance.choice([4, 8, 16, 24])):
         name, kind = chance.choice(inputs), chance.choice("rrrrwwwcss")
         now = nows[name]
         bundle = [
-            _row(chance, now + chance.randint(-spread, spread // 2 + 1)) for _ in range(chance.choice([1, 1, 2, 3]))
+            random_row(chance, now + chance.randint(-spread, spread // 2 + 1), OFFSETS)
+            for _ in range(chance.choice([1, 1, 2, 3]))
         ]
         if kind in "ws":
             nows[name] = now + chance.choice([0.5, 1, 1, 1, 2, 3, 5, 20])
@@ -150,20 +155,6 @@ def script_of(number: int, inputs: tuple[str | None, ...], ends: bool | None = N
     if chance.random() < 0.5 if ends is None else ends:
         script = script.advance_watermark_to_infinity()
     return script
-
-
-def _row(chance: random.Random, time: float) -> dict[str, Any]:
-    return {
-        "ts": None if chance.random() < 0.03 else float(time) + chance.choice([0, 0, 0, 0.25, 0.999999]),
-        "team": chance.choice(["red", "red", "blue", None]),
-        "part": chance.choice([0.0, -0.0, 1.0]),
-        "score": chance.choice([None, 0, 1, 1, 2, -3]),
-        "ratio": chance.choice([None, 0.25, -0.0, 3.0, -1.5]),
-        "name": chance.choice([None, "a", "b", ""]),
-        "cost": None,
-        "flag": chance.choice([None, True, False]),
-        "mark": None,
-    }
 
 
 def scripts(pipeline: bm.Pipeline) -> st.SearchStrategy[TestStream]:

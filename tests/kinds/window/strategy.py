@@ -6,7 +6,6 @@ Other windows are drawn in tests/strategies.
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Repeatedly, Trigger
 from tests.strategies.accumulations import accumulations, fold_in_order
 from tests.strategies.pipelines import closing_behaviors, combiners, key_columns, modes, on_time_behaviors
+from tests.strategies.scripts import random_row
 from tests.strategies.triggers import triggers
 
 DISCARDING = bm.AccumulationMode.DISCARDING
@@ -116,17 +116,20 @@ def under_stages(draw: st.DrawFn) -> bm.Pipeline:
     return pipeline
 
 
+OFFSETS = [0, 0, 0, 0, 0.5, 0.000001, -0.000001]
+
+
 def script_of(number: int, ends: bool | None = None) -> TestStream:
     """Rows around the watermark, some of them late; ties, jumps, neighbours, whole steps."""
     chance = random.Random(number)
     script, clock = TestStream(), 0
     now: float = chance.choice([0, 0, 5, -10])
     spread = chance.choice([2, 4, 8])
-    script = script.add([_row(chance, now)])
+    script = script.add([random_row(chance, now, OFFSETS)])
     for _ in range(chance.choice([4, 8, 16, 24])):
         kind = chance.choice("rrrrwwwcss")
         times = [now + chance.randint(-spread, spread // 2 + 1) for _ in range(chance.choice([1, 1, 2, 3, 6]))]
-        bundle = [_row(chance, time) for time in times]
+        bundle = [random_row(chance, time, OFFSETS) for time in times]
         if kind in "ws":
             now += chance.choice([0.5, 1, 1, 1, 2, 3, 5, 20])
         clock += chance.choice([1, 2]) if kind in "cs" else 0
@@ -141,20 +144,6 @@ def script_of(number: int, ends: bool | None = None) -> TestStream:
                 script = script.step(bundle, watermark=now, clock=chance.choice([None, clock]))
     ends = chance.random() < 0.5 if ends is None else ends
     return script.advance_watermark_to_infinity() if ends else script
-
-
-def _row(chance: random.Random, time: float) -> dict[str, Any]:
-    return {
-        "ts": None if chance.random() < 0.03 else float(time) + chance.choice([0, 0, 0, 0, 0.5, 0.000001, -0.000001]),
-        "team": chance.choice(["red", "red", "blue", None]),
-        "part": chance.choice([0.0, -0.0, 1.0]),
-        "score": chance.choice([None, 0, 1, 1, 2, -3]),
-        "ratio": chance.choice([None, 0.25, -0.0, 3.0, -1.5]),
-        "name": chance.choice([None, "a", "b", ""]),
-        "cost": None,
-        "flag": chance.choice([None, True, False]),
-        "mark": None,
-    }
 
 
 def scripts(_pipeline: bm.Pipeline) -> st.SearchStrategy[TestStream]:

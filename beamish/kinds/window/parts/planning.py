@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from beamish.accumulations.base.columnar import is_number
-from beamish.contract.inputs import check_where, find_column, is_groupable, merged_inputs, merged_schema
+from beamish.contract.inputs import check_keys, check_where, find_column, merged_inputs, merged_schema
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
 from beamish.kernels.column_names import SIGN, is_reserved
@@ -73,10 +73,7 @@ def make_plan(
         ]
     )
     keys = takes[0].keys
-    for name in keys:
-        type_ = find_column(schema, f"key_by({name!r})", name).type
-        if not is_groupable(type_):
-            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    check_keys(schema, keys)
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(
