@@ -1,0 +1,81 @@
+"""What a shard does depends on its operator and its store, not on what else its process has imported."""
+
+import pickle
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+
+import beamish as bm
+from beamish.accumulations import Count, Max, Sum
+from beamish.fusion.groups import FUSE
+from beamish.kernels.column_names import EVENT_TIME
+from beamish.source import Source
+from beamish.tables.entries import FUSED
+from beamish.tables.notes import KIND_ENTRIES
+from beamish.triggers import Always
+from tests.kinds.hold_back.stage import held_back
+from tests.kinds.alone import S, run
+
+TIMED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+KEYED = TIMED.key_by("team")
+SUMS = KEYED.window(bm.FixedWindows(3)).accumulate(n=Count(), sum=Sum("score"))
+TABLE = KEYED.versions(10)
+KINDS = {
+    "windows": SUMS.deduplicate("name").retain(windows=3),
+    "a suppress": SUMS.trigger(Always()).accumulating().suppress(bm.UntilWindowCloses()),
+    "windowings": KEYED.window({"a": bm.FixedWindows(3), "b": bm.Sessions(4)}).accumulate(n=Count()),
+    "deduplication": KEYED.deduplicate("name", within=10),
+    "changes": KEYED.changes(sequence_by="score").suppress(bm.UntilTimeLimit(1, clock="event")),
+    "versions": TABLE,
+    "an as-of join": bm.as_of_join(orders=TIMED, rates=TABLE, on="team"),
+    "gaps": KEYED.fill_gaps(2, by="last", within=10),
+    "over": KEYED.over(bm.Preceding(5)).accumulate(n=Count(), before=bm.Lag("score")),
+    "rolling spans": KEYED.window(bm.Rolling({"a": 4}, step=1)).accumulate(most=Max("score")),
+    "a kind of a user's own": held_back(5, Source("ts", bm.BoundedOutOfOrderness(0), ("team",))),
+    "fused stages": SUMS.then(bm.Pipeline().key_by("team").window(bm.FixedWindows(6)).accumulate(t=Sum("n"))),
+}
+SCHEMA = pa.schema(
+    {"ts": pa.timestamp("us", "UTC"), "team": pa.string(), "score": pa.int64(), "name": pa.string()},
+)
+
+
+def bundle(*times):
+    rows = [{"ts": at * S, "team": "ab"[at % 2], "score": at, "name": f"n{at % 3}"} for at in times]
+    return pa.Table.from_pylist(rows, SCHEMA).append_column(EVENT_TIME, pa.array([at * S for at in times]))
+
+
+BUNDLES = [bundle(1, 2, 3), bundle(4, 2, 7, 9), bundle(11, 12, 30)]
+
+
+def operator_of(pipeline):
+    flow = pipeline.flow
+    return FUSE.grouped(flow.bind(dict.fromkeys([one.name for one in flow.sources], SCHEMA), shards=2)).operator
+
+
+@pytest.fixture(scope="module")
+def here():
+    """What each gives in this process, and stores."""
+    return {name: run(operator_of(pipeline), BUNDLES) for name, pipeline in KINDS.items()}
+
+
+def test_each_kind_is_among_these(here):
+    stored = {entry for _, stores in here.values() for store in stores for entry in store}
+    assert {FUSED, *KIND_ENTRIES} <= stored
+
+
+@pytest.mark.dear  # a process each
+@pytest.mark.parametrize("name", KINDS)
+def test_a_process_with_one_kind_gives_the_same_and_refuses_the_state_of_others(here, name):
+    """A worker imports the kinds of its own stages only."""
+    others = {other: stores[0] for other, (_, stores) in here.items() if other != name}
+    asked = cloudpickle.dumps((operator_of(KINDS[name]), BUNDLES, others))
+    done = subprocess.run([sys.executable, "-m", "tests.kinds.alone"], input=asked, capture_output=True, check=True)
+    there, refused, imported = pickle.loads(done.stdout)
+    assert there == here[name]
+    assert any(came for came in there[0])
+    assert [other for other, why in refused.items() if not why] == []
+    own = {"tests.kinds.hold_back.operator", "beamish.kinds.gaps.operator"} & set(imported)
+    assert len(own) == (name in ("a kind of a user's own", "gaps"))
