@@ -1,4 +1,4 @@
-"""What a shard does depends on its operator and its store, not on what else its process has imported."""
+"""Steps of a shard depend on its operator and its store, not on the imports of its process."""
 
 import pickle
 import subprocess
@@ -16,8 +16,8 @@ from beamish.source import Source
 from beamish.tables.entries import FUSED
 from beamish.tables.notes import KIND_ENTRIES
 from beamish.triggers import Always
-from tests.kinds.hold_back.stage import held_back
 from tests.kinds.alone import S, run
+from tests.kinds.hold_back.stage import held_back
 
 TIMED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 KEYED = TIMED.key_by("team")
@@ -57,7 +57,7 @@ def operator_of(pipeline):
 
 @pytest.fixture(scope="module")
 def here():
-    """What each gives in this process, and stores."""
+    """The rows and stores of each in this process."""
     return {name: run(operator_of(pipeline), BUNDLES) for name, pipeline in KINDS.items()}
 
 
