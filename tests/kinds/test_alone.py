@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark import cloudpickle
 
@@ -24,7 +25,7 @@ KEYED = TIMED.key_by("team")
 SUMS = KEYED.window(bm.FixedWindows(3)).accumulate(n=Count(), sum=Sum("score"))
 TABLE = KEYED.versions(10)
 KINDS = {
-    "windows": SUMS.deduplicate("name").retain(windows=3),
+    "windows": SUMS.where(pc.field("score") > 1).having(pc.field("sum") < 100).deduplicate("name").retain(windows=3),
     "a suppress": SUMS.trigger(Always()).accumulating().suppress(bm.UntilWindowCloses()),
     "windowings": KEYED.window({"a": bm.FixedWindows(3), "b": bm.Sessions(4)}).accumulate(n=Count()),
     "deduplication": KEYED.deduplicate("name", within=10),
