@@ -80,3 +80,33 @@ def test_a_process_with_one_kind_gives_the_same_and_refuses_the_state_of_others(
     assert [other for other, why in refused.items() if not why] == []
     own = {"tests.kinds.hold_back.operator", "beamish.kinds.gaps.operator"} & set(imported)
     assert len(own) == (name in ("a kind of a user's own", "gaps"))
+
+
+_FOUND = """
+import pkgutil
+from importlib import import_module
+
+import beamish
+from beamish.accumulations.base.accumulation import Accumulation
+from beamish.kernels.identity import family
+from beamish.triggers.trigger import Trigger
+from beamish.watermarks import Watermark
+from beamish.windows.option import WindowOption
+
+def found():
+    kinds = (Accumulation, Trigger, Watermark, WindowOption)
+    return {one for kind in kinds for one in family(kind) if not one.__module__.startswith("beamish.testing")}
+
+before = found()
+for module in pkgutil.walk_packages(beamish.__path__, "beamish."):
+    if not module.name.startswith(("beamish.__main__", "beamish.beam", "beamish.plot", "beamish.spark", "beamish.testing")):
+        import_module(module.name)
+print(len(before), *(found() - before))
+"""
+
+
+@pytest.mark.dear  # a process
+def test_specs_find_classes_that_nothing_has_imported():
+    """A stored spec names its class; modules of beamish that define one may not have been imported yet."""
+    done = subprocess.run([sys.executable, "-c", _FOUND], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 50
