@@ -13,17 +13,17 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
 from beamish.contract.stored import ABOUT, REPORTS, RUNNER, TAKES, DictStore, Store
 from beamish.flow import Description, InputDescription
-from beamish.fusion.operator import FUSED
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.stored.stored_windows import SegmentFacts
 from beamish.kinds.window.windowings import Plans, answer_of_each, dropped_of_windowings, key_schema, noted_windowings
-from beamish.tables.notes import kind_entries
+from beamish.tables.entries import FUSED
+from beamish.tables.notes import KIND_ENTRIES
 from beamish.watermarks import NO_WATERMARK_US
 
 
 def note_names() -> tuple[str, ...]:
     """A shard's metadata entries; those of windows are stored under the name of each windowing too."""
-    return (RUNNER, ABOUT, REPORTS, TAKES, FUSED, *kind_entries())
+    return (RUNNER, ABOUT, REPORTS, TAKES, FUSED, *KIND_ENTRIES)
 
 
 @attrs.frozen
@@ -187,7 +187,7 @@ def _follows_query(notes: Mapping[int, Store], about: Description, clock_us: int
 def _json_notes(notes: Mapping[int, Store]) -> Iterator[Mapping[str, Any]]:
     """The metadata of shards without windows."""
     for store in notes.values():
-        for entry in kind_entries():
+        for entry in KIND_ENTRIES:
             stored = store.get(entry) or b""
             if stored.startswith(b"{") and "clocks" in (about := json.loads(stored)):
                 yield about

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from beamish.contract.stored import REPORTS, RUNNER, DictStore
-from beamish.fusion.operator import FUSED, Link, name_of, stages_as_stored
+from beamish.fusion.operator import Link, name_of, stages_as_stored
+from beamish.tables.entries import FUSED
 
 
 def stages_of(stores: Mapping[int, DictStore]) -> dict[str, Mapping[int, DictStore]]:

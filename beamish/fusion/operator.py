@@ -18,13 +18,9 @@ from beamish.contract.drops import Counts
 from beamish.contract.operator import Cadence, Operator, Shard, counts_of_step
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.updates import Updates
-from beamish.errors import StateError
-from beamish.tables.entries import INDEX, StoreUnder
-from beamish.tables.notes import kind_entries
+from beamish.tables.entries import FUSED, StoreUnder
+from beamish.tables.notes import KIND_ENTRIES, not_fused
 from beamish.tables.under import note_under, table_under
-
-FUSED = "fused"
-"""The entry of a shard that says which stages it has."""
 
 
 def name_of(number: int) -> str:
@@ -249,18 +245,10 @@ def check_fused(store: Store, stages: Mapping[str, Any]) -> bool:
     """
     stored = store.get(FUSED)
     if stored is None:
-        if any(store.get(entry) is not None for entry in (INDEX, *kind_entries())):
+        if any(store.get(entry) is not None for entry in KIND_ENTRIES):
             raise not_fused("each stage in an operator of its own", "fused")
         return False
     then = json.loads(stored)
     if then != dict(stages):
         raise not_fused(f"stages {', '.join(then)} in one operator", f"stages {', '.join(stages)} in one")
     return True
-
-
-def not_fused(then: str, now: str) -> StateError:
-    """The error for a checkpoint whose stages are distributed over operators in another way."""
-    return StateError(
-        f"the checkpoint was written by a query with {then}, the pipeline is applied with {now}: pass apply(..., checkpoint=...), which "
-        "keeps the distribution of the checkpoint; or apply(..., fuse=False) if no stages were fused; or carry it over with bm.migrate"
-    )

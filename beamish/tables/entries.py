@@ -8,6 +8,7 @@ i<number>   the inherited panes of a segment's windows (the same)
 takes       the columns of the stage's inputs, as JSON (contract/stored.py)
 about       the stage's description, as JSON (flow.py), stored by the Spark runner
 windowings  the names of several windowings, as JSON (kinds/window/windowings.py); each has its entries under its name: name/s1
+fused       which stages share the shard, as JSON (fusion/operator.py); each has its entries under its name
 
 Sealed values: checksums that detect damaged, misplaced and outdated entries.
 
@@ -81,7 +82,7 @@ class PendingStore:
         self._pending.clear()
 
 
-INDEX, WINDOWINGS = "index", "windowings"
+INDEX, WINDOWINGS, FUSED = "index", "windowings", "fused"
 """The names of entries that occur once per store."""
 
 

@@ -14,7 +14,7 @@ from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import INDEX, Note, Store
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
-from beamish.tables.entries import WINDOWINGS
+from beamish.tables.entries import FUSED, WINDOWINGS
 
 FORMAT = 4
 _OLDER = 3
@@ -24,7 +24,9 @@ NOTE_FORMAT = 1
 
 DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING = "duplicates", "changes", "table", "gaps", "over", "rolling"
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
-_KINDS: dict[str, tuple[str, Collection[str]]] = {
+OWN = "kind"
+"""The entry of all kinds that beamish does not define; its metadata has the call that makes such a stage."""
+_KINDS: Mapping[str, tuple[str, Collection[str]]] = {
     INDEX: ("a stage with windows", [WINDOWINGS]),
     WINDOWINGS: ("a stage with several windowings", [INDEX]),
     DUPLICATES: ("a stage of deduplication without windows", ()),
@@ -35,23 +37,8 @@ _KINDS: dict[str, tuple[str, Collection[str]]] = {
     ROLLING: ("a stage with rolling spans", ()),
 }
 """The description of each, and entries of other forms of the kind, which it compares itself."""
-
-
-def kind_entry(entry: str, words: str, *, beside: Collection[str] = ()) -> str:
-    """Declare the entry that identifies a kind of stage of your own; returns the entry.
-
-    Args:
-        entry: its name. If it is a JSON object with ``clocks`` and ``dropped``, ``bm.inspect`` shows them.
-        words: a description of such a stage.
-        beside: entries of other forms of the kind, which it compares itself.
-    """
-    _KINDS[entry] = words, beside
-    return entry
-
-
-def kind_entries() -> tuple[str, ...]:
-    """The entries that identify kinds of stages."""
-    return tuple(_KINDS)
+KIND_ENTRIES = (*_KINDS, OWN)
+"""The entries that identify kinds of stages. Nothing is added to them: a worker does not import the kinds of other stages."""
 
 
 def check_format(stored: int) -> None:
@@ -74,41 +61,63 @@ def check_unnamed(store: Store) -> None:
         )
 
 
-def check_new(store: Store, kind: str) -> None:
-    """Check that the store of a new stage does not have the state of another kind of stage.
+def check_new(store: Store, entry: str, by: str = "") -> None:
+    """Check that the store of a new stage does not have the state of another kind of stage, or of fused stages.
 
     Args:
         store: a shard's.
-        kind: the entry of the stage's kind (``kind_entry``).
+        entry: that identifies the stage's kind.
+        by: with ``OWN``, the call of a pipeline that makes such a stage.
 
     Raises:
         StateError: it has.
     """
-    words, beside = _KINDS[kind]
-    found = next((entry for entry in _KINDS if entry not in (kind, *beside) and store.get(entry)), None)
-    if found is not None:
-        raise StateError(
-            f"the checkpoint has {_KINDS[found][0]}, the pipeline now has {words} instead: its state would be lost; keep the stage "
-            "as it was, or start from a new checkpoint"
-        )
+    now, beside = _words_of(entry, by), () if entry == OWN else _KINDS[entry][1]
+    if (stages := store.get(FUSED)) is not None:
+        raise not_fused(f"stages {', '.join(json.loads(stages))} in one operator", f"{now} in an operator of its own")
+    for other in KIND_ENTRIES:
+        if other not in (entry, *beside) and (about := store.get(other)):
+            raise _another_kind(_words_of(other, json.loads(about)["by"] if other == OWN else ""), now)
 
 
-def read_json(store: Store, entry: str, holds: str) -> dict[str, Any] | None:
+def _words_of(entry: str, by: str) -> str:
+    return f"a stage of {by}" if entry == OWN else _KINDS[entry][0]
+
+
+def not_fused(then: str, now: str) -> StateError:
+    """The error for a checkpoint whose stages are distributed over operators in another way."""
+    return StateError(
+        f"the checkpoint was written by a query with {then}, the pipeline is applied with {now}: pass apply(..., checkpoint=...), which "
+        "keeps the distribution of the checkpoint; or apply(..., fuse=False) if no stages were fused; or carry it over with bm.migrate"
+    )
+
+
+def _another_kind(then: str, now: str) -> StateError:
+    return StateError(
+        f"the checkpoint has {then}, the pipeline now has {now} instead: its state would be lost; keep the stage "
+        "as it was, or start from a new checkpoint"
+    )
+
+
+def read_json(store: Store, entry: str, holds: str, by: str = "") -> dict[str, Any] | None:
     """Read a shard's metadata from JSON; None: a new shard.
 
     Args:
         store: the shard's.
-        entry: of the metadata (``kind_entry``).
+        entry: of the metadata.
         holds: the shard's state in words.
+        by: as for ``check_new``.
 
     Raises:
         StateError: it was written by another kind of stage, or in another format.
     """
     stored = store.get(entry)
     if stored is None:
-        check_new(store, entry)
+        check_new(store, entry, by)
         return None
     about: dict[str, Any] = json.loads(stored)
+    if entry == OWN and about["by"] != by:
+        raise _another_kind(_words_of(entry, about["by"]), _words_of(entry, by))
     if about["format"] != NOTE_FORMAT:
         raise StateError(
             f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {NOTE_FORMAT}: start from a new "
@@ -119,7 +128,7 @@ def read_json(store: Store, entry: str, holds: str) -> dict[str, Any] | None:
 
 def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
     """The same of a stage with this identity; ``by``: the call of a pipeline that makes such a stage."""
-    if (about := read_json(store, entry, holds)) is None:
+    if (about := read_json(store, entry, holds, by)) is None:
         return None
     for what, now in identity.items():
         then = about["identity"].get(what)
@@ -171,19 +180,27 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
 
 
 class NotedShard(Shard):
-    """A shard that notes its clocks, its dropped rows and what a suppress holds; for the arguments see ``read_note``.
+    """A shard that notes its clocks, its dropped rows and what a suppress holds.
+
+    Args:
+        operator, store: of the shard.
+        by: the call of a pipeline that makes such a stage; if beamish does not define the kind, it identifies it.
+
+    Attributes:
+        ENTRY: the entry of its metadata.
+        HOLDS: its state in words.
 
     Raises:
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    ENTRY: ClassVar[str]
+    ENTRY: ClassVar[str] = OWN
     HOLDS: ClassVar[str]
 
     dropped: dict[str, int]
 
     def __init__(self, operator: Operator, store: Store, by: str) -> None:
-        self.operator, self._store = operator, store
+        self.operator, self._store, self._by = operator, store, by
         self.clocks, self.dropped = Clocks.new(len(operator.takes)), {}
         about = read_note(store, self.ENTRY, operator.identity, self.HOLDS, by)
         if about is not None:
@@ -197,5 +214,6 @@ class NotedShard(Shard):
     def save(self) -> None:
         about = {"format": NOTE_FORMAT, "identity": self.operator.identity}
         about |= {"clocks": attrs.asdict(self.clocks), "dropped": self.dropped}
+        about |= {"by": self._by} if self.ENTRY == OWN else {}
         about |= {} if self.held is None else {"held": dict(self.held)}
         self._store.put(self.ENTRY, json.dumps(about).encode())

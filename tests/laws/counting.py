@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import beamish as bm
@@ -17,9 +18,12 @@ class Counting(DictStore):
     """A store that counts the entries read and written, over all shards and stages."""
 
     entries = 0
+    reads: ClassVar = Counter[tuple[int, str]]()
+    """By store and entry."""
 
     def get(self, name: str, default: Any = None) -> Any:
         Counting.entries += 1
+        Counting.reads[id(self), name] += 1
         return super().get(name, default)
 
     def put(self, name: str, value: bytes) -> None:
@@ -46,6 +50,7 @@ def work_of_last_step(pipeline: bm.Pipeline, events: Sequence[Event]) -> tuple[i
         for _ in events[1:]:
             next(outputs)
         Counting.entries = 0
+        Counting.reads.clear()
         sys.setprofile(count)
         try:
             next(outputs)

@@ -18,7 +18,7 @@ from beamish.kinds.suppress.stage import Suppressed
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.kinds.hold_back.stage import held_back
-from tests.laws.counting import work_of_last_step
+from tests.laws.counting import Counting, work_of_last_step
 
 pytestmark = pytest.mark.dear
 
@@ -110,6 +110,12 @@ def test_cost_is_bounded_by_the_width_of_rows(name):
     narrow, wide = (cost(PIPELINES[name], stored=20, touched=5, width=width) for width in (50, 200))
     assert wide[0] == narrow[0]
     assert wide[1] <= 4 * narrow[1]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_step_reads_an_entry_once(name):
+    cost(PIPELINES[name], stored=20, touched=5)
+    assert [entry for (_, entry), times in Counting.reads.items() if times > 1] == []
 
 
 def test_a_step_without_change_costs_no_segment():

@@ -79,13 +79,12 @@ class AsOfPlan:
         """Their watermark policies."""
         return [self.takes[number].policy for number in self.counted]
 
-    @property
-    def kept(self) -> str:
+    def describe_stored(self) -> str:
         """The stored state, for explain."""
         waits = "" if self.options.early else "rows until they are due, and "
         corrected = self.table.options.allowed_lateness
         rows = f"; emitted rows until the watermark is {corrected} past them" if self.options.retracts else ""
-        return f"{waits}of the table {self.table.kept}{rows}"
+        return f"{waits}of the table {self.table.describe_stored()}{rows}"
 
     @property
     def identity(self) -> dict[str, Any]:

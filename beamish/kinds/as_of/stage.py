@@ -184,8 +184,8 @@ class AsOfStage(Stage):
         yield "bounded", f"a row of {left.name} is stored until no change can affect it; {latest}"
         yield "dropped", describe_dropped(attrs.evolve(self.table, with_dropped=self.with_dropped))
         if isinstance(operator, AsOfOperator):
-            yield "carried", operator.plan.table.carried
-            yield "state", f"{operator.shards} shards; {operator.plan.kept}"
+            yield "carried", operator.plan.table.describe_shuffled()
+            yield "state", f"{operator.shards} shards; {operator.plan.describe_stored()}"
 
     def _describe_latest(self) -> str:
         if self.options.tolerance is None:

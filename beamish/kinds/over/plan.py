@@ -155,8 +155,7 @@ class OverPlan:
         """How far behind the watermark rows are stored one by one, microseconds."""
         return min(self.options.allowed_lateness.us + self.options.frame.span_us, LONGEST_US)
 
-    @property
-    def kept(self) -> str:
+    def describe_stored(self) -> str:
         """The stored state, for explain."""
         words = f"rows until the watermark is {Duration(self.span_us)} past them"
         return f"{words}, each with its values" if self.stores_values else words

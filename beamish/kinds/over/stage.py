@@ -194,7 +194,7 @@ class OverStage(Stage):
             + ("each is emitted with its reason" if options.with_dropped else "with_dropped() lists them"),
         )
         if operator is not None and isinstance(operator.core, OverOperator):
-            yield "state", f"{operator.shards} shards; {operator.core.plan.kept}"
+            yield "state", f"{operator.shards} shards; {operator.core.plan.describe_stored()}"
 
     def _describe_due(self) -> str:
         options = self.options

@@ -109,8 +109,7 @@ class TablePlan:
         """Durations that may shrink between two runs, microseconds."""
         return {"history": self.options.history.us, "allowed_lateness": self.options.allowed_lateness.us}
 
-    @property
-    def carried(self) -> str:
+    def describe_shuffled(self) -> str:
         """The shuffled columns, for explain."""
         words = f"of a change {', '.join(self.columns)}"
         if self.preaggregates:
@@ -118,8 +117,7 @@ class TablePlan:
         why = "its input retracts" if self.signed else "with_dropped() needs the rows"
         return f"{words}; each, since {why}"
 
-    @property
-    def kept(self) -> str:
+    def describe_stored(self) -> str:
         """The stored state, for explain."""
         latest = "each key's latest version" + (
             " (deletes bound them)" if self.tolerance_us is None else " within the tolerance"

@@ -103,8 +103,8 @@ class VersionsStage(Stage):
         )
         yield "dropped", describe_dropped(options)
         if isinstance(operator, VersionsOperator):
-            yield "carried", operator.plan.table.carried
-            yield "state", f"{operator.shards} shards; {operator.plan.table.kept}"
+            yield "carried", operator.plan.table.describe_shuffled()
+            yield "state", f"{operator.shards} shards; {operator.plan.table.describe_stored()}"
 
 
 def check_changes(relation: Relation, options: VersionsOptions) -> None:

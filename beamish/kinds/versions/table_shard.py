@@ -27,7 +27,7 @@ from beamish.watermarks import NO_WATERMARK_US
 
 
 @attrs.define
-class Note:
+class TableNote:
     """The metadata.
 
     Attributes:
@@ -55,7 +55,7 @@ class Note:
         store.put(VERSIONS, json.dumps(about).encode())
 
 
-def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, inputs: int) -> Note:
+def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, inputs: int) -> TableNote:
     """The metadata of a shard; initialized for a new shard.
 
     Args:
@@ -69,7 +69,7 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
     """
     about = read_json(store, VERSIONS, holds="a versioned table")
     if about is None:
-        return Note(Clocks.new(inputs))
+        return TableNote(Clocks.new(inputs))
     for what, now in identity.items():
         then = about["identity"].get(what)
         if not same_identity(then, now):
@@ -83,7 +83,7 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
             raise StateError(
                 f"the checkpoint was written with {what} '{Duration(then_us)}', the pipeline now has '{Duration(now_us)}': it may only shrink, since older changes were dropped; keep the old one, or start from a new checkpoint"
             )
-    return Note(Clocks.of(about["clocks"]), about["dropped"], about["steps"])
+    return TableNote(Clocks.of(about["clocks"]), about["dropped"], about["steps"])
 
 
 def _said(what: str, value: Any) -> str:
@@ -91,7 +91,7 @@ def _said(what: str, value: Any) -> str:
     return f"{what} {str(Duration(value))!r}" if what == "tolerance" and value is not None else f"{what} {value}"
 
 
-def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
+def begin(table: VersionTable, note: TableNote, payloads: Sequence[bytes]) -> None:
     """Take in changes that are there before the first step: none is late, and their versions count as shown."""
     for changes in from_shards(payloads).values():
         latest_only = table.plan.options.latest_only
@@ -109,7 +109,7 @@ def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
 
 def arrive(
     table: VersionTable,
-    note: Note,
+    note: TableNote,
     changes: pa.Table,
     watermark_us: int,
     *,

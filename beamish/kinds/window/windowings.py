@@ -157,7 +157,7 @@ class WindowingsShard(Shard):
         self.operator, self._place = operator, len(operator.takes[0].keys)
         self._shards = {name: one.open(StoreUnder(name, store)) for name, one in each.items()}
         # One that is added begins where those that are there stand; these know what is held under a suppress.
-        there = [name for name in self._shards if StoreUnder(name, store).get(INDEX) is not None]
+        there = [name for name, shard in self._shards.items() if not shard.is_new]
         self._first = self._shards[there[0] if there else next(iter(self._shards))]
         for name in self._shards.keys() - there:
             self._shards[name].stand_at(self._first.clocks)

@@ -13,7 +13,7 @@ from beamish.contract.operator import Operator
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, Updates
 from beamish.instants import NO_TIME_US
 from beamish.kernels.column_names import EVENT_TIME
-from beamish.tables.notes import NotedShard, kind_entry
+from beamish.tables.notes import NotedShard
 from beamish.tables.timed_records import Timed, timed_table
 
 NAME, CALL = "hold back", "held_back(...)"
@@ -28,7 +28,7 @@ class HoldBackOperator(Operator):
         columns = takes[0].columns
         output = [*columns, ("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
         self.gives = attrs.evolve(gives, schema=pa.schema(output))
-        self.table = timed_table(HoldBackShard.ENTRY, Timed.none(columns), takes[0].keys)
+        self.table = timed_table("held_back", Timed.none(columns), takes[0].keys)
 
     def notes(self):
         return [HoldBackShard.note(self.identity, CALL)]
@@ -50,7 +50,7 @@ class HoldBackOperator(Operator):
 
 
 class HoldBackShard(NotedShard):
-    ENTRY, HOLDS = kind_entry("held_back", "a stage that holds rows back"), "rows"
+    HOLDS = "rows"
 
     def __init__(self, operator, store):
         super().__init__(operator, store, CALL)

@@ -60,7 +60,7 @@ def test_inspect_shows_its_watermark_and_check_upgrade_another_kind_in_its_place
     facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0])
     assert dict(stage_lines(facts, 0, 0, ()))["watermark"] == "at 1970-01-01 00:00:06"
     windows = FIRST.flow.bind({None: bound.operator.takes[0].schema}, shards=1).operator
-    with pytest.raises(bm.StateError, match=r"has a stage that holds rows back, .* now has a stage with windows"):
+    with pytest.raises(bm.StateError, match=r"has a stage of held_back\(\.\.\.\), .* now has a stage with windows"):
         windows.open(stores[0])
 
 

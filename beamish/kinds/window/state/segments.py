@@ -25,7 +25,7 @@ columns of the index (one entry per segment, all int64):
     due; NEVER_US: none
     keeps_until_us      for a join with retention in count windows, the least watermark at which a row is dropped; otherwise NEVER_US
     inherited_panes     1 if its windows have inherited panes, else 0
-metadata of the index (JSON, under ``beamish``; ``Note``): the format, the stage's spec (spec.py), the clocks, the number of rows
+metadata of the index (JSON, under ``beamish``; ``WindowNote``): the format, the stage's spec (spec.py), the clocks, the number of rows
 dropped so far by reason, the length of a segment's span of ends, and how many rows were numbered.
 """
 
@@ -88,7 +88,7 @@ _LAYOUT_FACTS = ("by_key", "forget_after_us")
 
 
 @attrs.define
-class Note:
+class WindowNote:
     """Metadata of a shard.
 
     Attributes:
@@ -106,7 +106,7 @@ class Note:
     held: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, about: Mapping[str, Any]) -> Note:
+    def of(cls, about: Mapping[str, Any]) -> WindowNote:
         """Read metadata from JSON."""
         clocks = Clocks.of(about["clocks"])
         return cls(clocks, about["dropped"], about["span_us"], about.get(OLDER), about.get("held"))

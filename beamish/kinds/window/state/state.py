@@ -15,7 +15,7 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.window.plan.part import Progress, WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
-from beamish.kinds.window.state.segments import LAYOUT, Changed, Note, part_of_counted
+from beamish.kinds.window.state.segments import LAYOUT, Changed, WindowNote, part_of_counted
 from beamish.kinds.window.state.window_table import WindowTable, trigger_columns
 from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.records import parts_of_keys
@@ -45,7 +45,7 @@ class State:
     plan: WindowPlan
     policy: SegmentPolicy
     segments: SegmentStore
-    note: Note
+    note: WindowNote
     changed: Changed
     progress: Progress
     parts: tuple[WindowPart, ...]
@@ -61,9 +61,9 @@ class State:
         if segments.is_new:
             check_unnamed(store)
             check_new(store, INDEX)
-            note = Note(Clocks.new(len(plan.takes)), {}, _least_span_us(policy, plan))
+            note = WindowNote(Clocks.new(len(plan.takes)), {}, _least_span_us(policy, plan))
             return cls(plan, policy, segments, note, Changed(takes=True), progress, parts)
-        return cls(plan, policy, segments, Note.of(about), Changed.since(about, plan), progress, parts)
+        return cls(plan, policy, segments, WindowNote.of(about), Changed.since(about, plan), progress, parts)
 
     @property
     def by_key(self) -> WindowPart | None:

@@ -30,6 +30,9 @@ from beamish.watermarks import NO_WATERMARK_US
 class WindowShard(Shard):
     """A shard of a window stage (see ``contract/operator.py``). A row dropped from two windows counts twice.
 
+    Attributes:
+        is_new: whether it had no state when it was opened.
+
     Raises:
         StateError: the state was written by another stage, number of shards or format.
     """
@@ -37,7 +40,8 @@ class WindowShard(Shard):
     def __init__(self, operator: Operator, plan: WindowPlan, store: Store, policy: SegmentPolicy) -> None:
         self.operator, self._plan = operator, plan
         self._state = State.open(plan, store, policy)
-        if not self._state.segments.is_new:
+        self.is_new = self._state.segments.is_new
+        if not self.is_new:
             check_spec(self._state.segments.about["spec"], plan)
         self.clocks, self.dropped, self.held = self._state.note.clocks, self._state.note.dropped, self._state.note.held
         self._counts = Counts()
