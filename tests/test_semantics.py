@@ -100,7 +100,6 @@ def test_every_law_has_tests_and_every_mark_names_a_law():
 
 
 ELSEWHERE = {
-    "stored-keys": "tests/at_rest/test_stored_keys.py",
     "as-of-joins-batch": "tests/kinds/as_of/test_on_spark.py",
     "as-of-joins-restart": "tests/kinds/versions/test_on_spark.py",
     "batch-plan": "tests/spark/test_native.py",
