@@ -27,7 +27,7 @@ from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_updates, match_rows, read_us
 from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table, net, pack_left, taken_back
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
-from beamish.kinds.versions.plan import pack_changes, time_us_of
+from beamish.kinds.versions.plan import null_key, pack_changes, time_us_of
 from beamish.kinds.versions.reading import stored_versions
 from beamish.kinds.versions.table import LATEST, TablePolicy, versions_table
 from beamish.kinds.versions.table_shard import TableShard, arrive, read_note
@@ -118,7 +118,8 @@ class AsOfShard(TableShard):
         takes_back = np.zeros(len(time_us), dtype=bool)
         if plan.left.retracts:
             takes_back = arrived["sign"].to_numpy() < 0
-        why = why_dropped(arrived["time_us"], None, NO_WATERMARK_US)
+        without_match = null_key(arrived) if plan.options.how == "inner" else None
+        why = why_dropped(arrived["time_us"], without_match, NO_WATERMARK_US)
         why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._lateness_us))] = EXPIRED
         at = np.flatnonzero(why == TAKEN)
         if takes_back.any():
