@@ -110,6 +110,7 @@ ON_TOP = (
     "rules/gaps",
     "rules/over",
     "rules/rolling",
+    "reference/accumulations",
     "reference/over",
 )
 """Pages of kinds of stages, and lists of names, that the limit of all words does not count."""
