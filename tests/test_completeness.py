@@ -25,6 +25,7 @@ from tests.kinds.rolling import strategy as rolling
 from tests.kinds.window import strategy as anchored
 from tests.strategies import accumulations as drawn_accumulations
 from tests.strategies import merges
+from tests.strategies.chains import LATER
 from tests.strategies.triggers import triggers as drawn_triggers
 from tests.strategies.triggers import value_triggers
 from tests.strategies.watermarks import watermarks
@@ -75,6 +76,7 @@ KINDS = [
             drawn_accumulations.fold_in_order,
             merges.sides(merges.NAMES),
             merges.joins(merges.NAMES),
+            LATER,
         ),
         "accumulations.md",
     ),

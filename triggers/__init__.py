@@ -6,6 +6,7 @@ from beamish.exports import exported
 
 if TYPE_CHECKING:
     from beamish.triggers.after_count import AfterCount
+    from beamish.triggers.after_event_time import AfterEventTime
     from beamish.triggers.after_processing_time import AfterProcessingTime
     from beamish.triggers.after_value import AfterValue
     from beamish.triggers.after_watermark import AfterWatermark
@@ -17,6 +18,7 @@ else:
         __name__,
         {
             "beamish.triggers.after_count": "AfterCount",
+            "beamish.triggers.after_event_time": "AfterEventTime",
             "beamish.triggers.after_processing_time": "AfterProcessingTime",
             "beamish.triggers.after_value": "AfterValue",
             "beamish.triggers.after_watermark": "AfterWatermark",
@@ -31,6 +33,7 @@ __all__ = [
     "AfterAny",
     "AfterCount",
     "AfterEach",
+    "AfterEventTime",
     "AfterProcessingTime",
     "AfterValue",
     "AfterWatermark",

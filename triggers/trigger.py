@@ -9,6 +9,7 @@ windows as columns and calls
     on_fire_columns      these windows fire now
     on_merge_columns     some windows merge
     wakes_at_columns     at which clock to evaluate these windows
+    due_columns          at which watermark to evaluate these windows, besides their end
     waits_for_columns    what these windows wait for, in words
     clear                clear counts and timers;  reset: the initial state
 
@@ -81,6 +82,15 @@ class Now(Protocol):
 
     def watermark_us(self, window: int) -> int | None:
         """The watermark, or None before there is one; for a count window its reach, in rows."""
+
+    def progress_us(self, at: WindowIndices) -> int | NDArray[np.int64]:
+        """The same for these windows: the least int64 before there is one."""
+
+    def earliest_us(self, at: WindowIndices) -> NDArray[np.int64]:
+        """The least event time of the rows that are shown, int64, one per window: for triggers that ``needs_row_times``.
+
+        Of rows that arrived before, when the trigger is another now, the watermark or, before it, the window's start.
+        """
 
     def value_is_within(self, name: str, at: WindowIndices, at_least: Any, at_most: Any) -> Flags:
         """Whether the value that a pane of each of these windows would have now is within these bounds (None: unbounded)."""
@@ -228,6 +238,11 @@ class Trigger:
         """Whether the processing-time clock can fire it."""
         return type(self).wakes_at is not Trigger.wakes_at or any(part.needs_clock for part in self.parts)
 
+    @property
+    def needs_row_times(self) -> bool:
+        """Whether it depends on the event times of rows, and the watermark can fire it before the end of a window."""
+        return any(part.needs_row_times for part in self.parts)
+
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         """``count[i]`` rows (int64, at least 1) of this bundle arrived for window ``at[i]``."""
         if self.waits_for_end:
@@ -310,6 +325,13 @@ class Trigger:
                 least[place] = NEVER_US if wake is None else min(max(wake, -NEVER_US), NEVER_US)
         for part, state in zip(self.parts, s.parts, strict=True):
             least = np.minimum(least, part.wakes_at_columns(state, at))
+        return least
+
+    def due_columns(self, s: State, at: WindowIndices) -> Any:
+        """The least watermark at which to evaluate the windows ``at``, besides their end: int64, NEVER_US for none."""
+        least = np.full(len(at), NEVER_US, dtype=np.int64)
+        for part, state in zip(self.parts, s.parts, strict=True):
+            least = np.minimum(least, part.due_columns(state, at))
         return least
 
     def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:

@@ -13,7 +13,7 @@ from tests.strategies.pipelines import combiners, modes, pipelines
 from tests.strategies.triggers import ASKED, usual_triggers
 from tests.strategies.windows import taking, windows
 
-FIRST = {"v0": a.Sum("score"), "v1": a.Count()}
+FIRST = {"v0": a.Sum("score"), "v1": a.Count(), "v2": a.Collect("score")}
 LATER = st.sampled_from(
     [
         a.Count(),
@@ -30,6 +30,7 @@ LATER = st.sampled_from(
         a.Last("v1"),
         a.Median("v0"),
         a.StdDev("v1"),
+        a.SumList("v2"),
     ]
 )
 KEYS = st.sampled_from([(), ("v0",), ("v1",), ("v0", "v1")])

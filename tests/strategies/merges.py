@@ -14,7 +14,7 @@ from beamish.testing import TestStream
 from tests.declared_options import evolve
 from tests.own.accumulations import join, sorted_values
 from tests.strategies.pipelines import closing_behaviors, combiners, late_rows, latenesses, modes, on_time_behaviors
-from tests.strategies.triggers import triggers
+from tests.strategies.triggers import timeless_triggers, triggers
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
 
 NAMES = ("orders", "clicks", "visits")
@@ -122,7 +122,7 @@ def merges(
     pipeline = evolve(
         bm.merge(**inputs),
         window=option,
-        trigger=draw(triggers),
+        trigger=draw(timeless_triggers if option.numbering else triggers),
         allow_data_loss=True,
         allowed_lateness=duration("lateness", 0 if option.numbering else draw(latenesses)),
         late_rows=draw(late_rows) if option.numbering else 0,

@@ -58,7 +58,11 @@ def pipelines(
     if accumulation is accumulations and not option.merging:
         accumulation = st.one_of(accumulation, accumulation, fold_in_order)
     named = draw(st.lists(accumulation, min_size=1, max_size=3))
-    fires = draw(st.one_of(trigger, value_triggers) if asks else trigger)
+    fires = draw(
+        (st.one_of(trigger, value_triggers) if asks else trigger).filter(
+            lambda one: not (option.numbering and one.needs_row_times)
+        )
+    )
     asked = {ASKED: draw(asked_accumulations)} if fires.asked_values else {}
     approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
     retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING

@@ -22,13 +22,27 @@ after_processing_time = st.one_of(
         offset=st.sampled_from([0, 1, -0.5, 7]),
     ),
 )
+after_event_time = st.one_of(
+    st.builds(t.AfterEventTime, _delays),
+    st.builds(
+        t.AfterEventTime, _delays, aligned_to=st.sampled_from([2, 3, 5]), offset=st.sampled_from([0, 1, -0.5, 7])
+    ),
+)
 plain_after_watermark = st.builds(t.AfterWatermark)
 always = st.builds(t.Always)
 never = st.builds(t.Never)
 default = st.builds(t.Default)
 own_triggers = st.sampled_from([EveryOtherBundle(), QuietFor(), AtEndOnce()])
 leaves = st.one_of(
-    after_count, after_count, after_processing_time, plain_after_watermark, always, never, default, own_triggers
+    after_count,
+    after_count,
+    after_processing_time,
+    after_event_time,
+    plain_after_watermark,
+    always,
+    never,
+    default,
+    own_triggers,
 )
 
 
@@ -77,6 +91,8 @@ usual_triggers = st.one_of(
     own_triggers,
 )
 triggers = st.one_of(usual_triggers, nested_triggers())
+timeless_triggers = triggers.filter(lambda trigger: not trigger.needs_row_times)
+"""Triggers for count windows, and for rows without event time."""
 value_triggers = st.one_of(
     after_value,
     st.builds(t.Repeatedly, after_value),

@@ -10,6 +10,7 @@ from beamish.triggers import (
     AfterAny,
     AfterCount,
     AfterEach,
+    AfterEventTime,
     AfterProcessingTime,
     AfterValue,
     AfterWatermark,
@@ -37,6 +38,8 @@ class Seen(Trigger):
 
 AT_ONCE = {
     "count 0": lambda: AfterCount(0),
+    "event time before the row": lambda: AfterEventTime("-1 second"),
+    "event time, offset alone": lambda: AfterEventTime(offset=1),
     "count True": lambda: AfterCount(True),  # noqa: FBT003
     "count 1.5": lambda: AfterCount(1.5),
     "value of nothing": lambda: AfterValue("", at_least=1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
@@ -356,7 +356,8 @@ class Twin:
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
                     continue
-                if self.lets_go(key, window) or waits or any(window is one for one in came):
+                due = any(target <= now for target in window.trigger.due())
+                if self.lets_go(key, window) or waits or due or any(window is one for one in came):
                     # rules/triggers.md#when-a-window-is-asked
                     self.ask(key, window)
             key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(key, bounds)}
@@ -598,7 +599,8 @@ class Twin:
             key.latest_us = max([*times, *([] if key.latest_us is None else [key.latest_us])], default=None)
             if self.options.deduplication is not None:
                 window.ids += [id_of(self.options.deduplication.columns, row.values) for row in rows]
-            shown = window.trigger.show(len(rows), self.now(key, bounds))
+            now = replace(self.now(key, bounds), earliest=min(row.time_us for row in rows))
+            shown = window.trigger.show(len(rows), now)
             window.waits_for_end |= shown and self.progress(key) < window.end
         pair_up(self, key, [window for window in key.in_order() if window.bounds in landed])
         return [key.live[bounds] for bounds in landed]

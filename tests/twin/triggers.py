@@ -18,7 +18,8 @@ from beamish.triggers import Trigger, TriggerContext
 class Now:
     """A window, with watermark and clock. ``watermark`` is -inf before there is one.
 
-    ``value_of(name)`` is the value of an accumulation that a pane would have now.
+    ``value_of(name)`` is the value of an accumulation that a pane would have now, ``earliest`` the least event time of the rows that are
+    shown; None: they came before.
     """
 
     start: int
@@ -27,6 +28,7 @@ class Now:
     clock: int
     merging: bool
     value_of: Callable[[str], Any]
+    earliest: int | None = None
 
     @property
     def at_end(self) -> bool:
@@ -72,6 +74,11 @@ class Node:
         """The clocks it waits for."""
         for part in self.parts:
             yield from part.targets()
+
+    def due(self) -> Iterator[int]:
+        """The watermarks it waits for, besides the window's end."""
+        for part in self.parts:
+            yield from part.due()
 
     @property
     def done(self) -> Any:
@@ -173,6 +180,37 @@ class AfterProcessingTime(Node):
         self.target = None
 
     def targets(self) -> Iterator[int]:
+        if self.target is not None:
+            yield self.target
+
+
+class AfterEventTime(Node):
+    target: int | None = None
+
+    def show(self, rows: int, now: Now) -> bool:
+        if not self.finished:
+            earliest = max(now.start, now.watermark) if now.earliest is None else now.earliest
+            target = int(earliest) + self.trigger.delay.us
+            if self.trigger.aligned_to:  # rules/triggers.md#event-time: the first such time after it
+                period, offset = self.trigger.aligned_to.us, self.trigger.offset.us
+                target = ((target - offset) // period + 1) * period + offset
+            self.target = target if self.target is None else min(self.target, target)
+        return False
+
+    def ready(self, now: Now) -> bool:
+        return self.target is not None and now.watermark >= self.target
+
+    def fire(self, now: Now) -> None:
+        self.finished = True
+        self.target = None
+
+    def merge(self, merged: Sequence[AfterEventTime], now: Now) -> None:
+        self.target = min((part.target for part in merged if part.target is not None), default=None)
+
+    def clear(self) -> None:
+        self.target = None
+
+    def due(self) -> Iterator[int]:
         if self.target is not None:
             yield self.target
 
@@ -401,6 +439,7 @@ NODES: dict[type[Trigger], type[Any]] = {
     t.AfterCount: AfterCount,
     t.AfterValue: AfterValue,
     t.AfterProcessingTime: AfterProcessingTime,
+    t.AfterEventTime: AfterEventTime,
     t.AfterWatermark: AfterWatermark,
     t.AfterAny: AfterAny,
     t.AfterAll: AfterAll,

@@ -23,6 +23,8 @@ def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
         _check_not_inherited(takes)
         return
     _check_lateness(options)
+    if options.trigger.needs_row_times:
+        _check_row_times(options, takes)
     if options.window.numbering is not None:
         _check_counted(options, takes)
     elif not options.windowings:  # each is checked by itself
@@ -51,6 +53,19 @@ def _check_lateness(options: WindowOptions) -> None:
         raise PipelineError(
             f"allowed_lateness(rows={options.late_rows}) of {options.window!r}: its windows end at a time; give a duration: "
             ".allowed_lateness('1 hour')"
+        )
+
+
+def _check_row_times(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    if options.counts_rows:
+        raise PipelineError(
+            f"trigger({options.trigger!r}) of {options.window!r}: count windows follow the number of rows, not the watermark; use "
+            "AfterCount or AfterProcessingTime, or time windows"
+        )
+    if any(has_no_event_time(relation.event_time) for relation in takes):
+        raise PipelineError(
+            f"trigger({options.trigger!r}) needs the rows' event time: add .event_time(column, "
+            "bm.BoundedOutOfOrderness('30 seconds')), or use AfterProcessingTime"
         )
 
 

@@ -7,7 +7,7 @@ import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Max
 from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
-from beamish.triggers import AfterCount, AfterWatermark, Always
+from beamish.triggers import AfterCount, AfterEventTime, AfterWatermark, Always, Repeatedly
 from tests.refused import COUNTED, ONE_ROW, PLAIN, RETRACTING, START, cases, refused
 
 COUNTED_AT_ONCE = {
@@ -43,6 +43,10 @@ COUNTED_AT_ONCE = {
 
 
 COUNTED_TOGETHER = {
+    "of rows by event time": lambda: COUNTED.trigger(Repeatedly(AfterEventTime(5))).explain(),
+    "without event time, by event time": lambda: (
+        bm.Pipeline().window(bm.GlobalWindow()).trigger(Repeatedly(AfterEventTime(5))).accumulate(n=Count()).explain()
+    ),
     "of rows 0": lambda: COUNTED.allowed_lateness(5).explain(),
     "of rows 1": lambda: PLAIN.allowed_lateness(rows=5).explain(),
     "of rows 2": lambda: COUNTED.window(bm.CountWindows(3, idle=5)).explain(),

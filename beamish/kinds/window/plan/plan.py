@@ -80,7 +80,7 @@ class WindowPlan:
     @property
     def carries_times(self) -> bool:
         """Whether slices carry the earliest and latest event time of their rows."""
-        return self.observed or any(part.reads_times for part in self.parts)
+        return self.observed or self.options.trigger.needs_row_times or any(part.reads_times for part in self.parts)
 
     @cached_property
     def preaggregates(self) -> bool:

@@ -179,9 +179,11 @@ class State:
         if self.progress.by_watermark:
             due, kept = np.minimum(due, kept), never
         wake = np.full(len(rows), NEVER_US)
-        if self.plan.options.trigger.needs_clock:
-            open_ = np.flatnonzero(~table["closed"][rows])
-            wake[open_] = self.plan.options.trigger.wakes_at_columns(table.trigger, rows[open_])
+        trigger, open_ = self.plan.options.trigger, np.flatnonzero(~table["closed"][rows])
+        if trigger.needs_clock:
+            wake[open_] = trigger.wakes_at_columns(table.trigger, rows[open_])
+        if trigger.needs_row_times:
+            due[open_] = np.minimum(due[open_], trigger.due_columns(table.trigger, rows[open_]))
         return due, wake, kept
 
 

@@ -84,6 +84,7 @@ class TriggerNow:
 
     ``progress``: the watermark; for count windows the reach of each.
     ``values_of(name, windows)`` gives the values of an accumulation that panes of these windows would have.
+    ``earliest_us``: the least event time of the rows that are shown, per window; None: they are not new.
     """
 
     def __init__(
@@ -93,14 +94,24 @@ class TriggerNow:
         clock_us: int,
         merging: bool,
         values_of: ValuesOf | None = None,
+        *,
+        earliest_us: Ints | None = None,
     ) -> None:
-        self._columns, self._progress, self._values_of = columns, progress, values_of
+        self._columns, self._progress, self._values_of, self._earliest_us = columns, progress, values_of, earliest_us
         self.clock_us, self.merging = clock_us, merging
         self.start_us, self.end_us = columns["start_us"], columns["end_us"]
         self.at_end = self.end_us <= progress
 
     def watermark_us(self, window: int) -> int | None:
         return known_us(self._progress if isinstance(self._progress, int) else int(self._progress[window]))
+
+    def progress_us(self, at: NDArray[np.intp]) -> int | Ints:
+        return self._progress if isinstance(self._progress, int) else self._progress[at]
+
+    def earliest_us(self, at: NDArray[np.intp]) -> Ints:
+        if self._earliest_us is not None:
+            return self._earliest_us[at]
+        return np.maximum(self.start_us[at], self.progress_us(at))
 
     def value_is_within(self, name: str, at: NDArray[np.intp], at_least: Any, at_most: Any) -> NDArray[np.bool_]:
         if self._values_of is None:

@@ -20,7 +20,7 @@ from beamish.kinds.window.step.entries import Entries, entries_of
 from beamish.kinds.window.step.finding import find, load_targets
 from beamish.kinds.window.step.merging import find_merging, load_what_may_merge
 from beamish.kinds.window.step.step import Step
-from beamish.triggers.trigger import WindowIndices
+from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
@@ -114,5 +114,9 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     table["touched"][at] = True
     for part in step.parts:
         part.on_rows(step, bundle, entries, groups, at)
-    step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
+    trigger, earliest_us = step.plan.options.trigger, None
+    if trigger.needs_row_times:
+        earliest_us = np.full(len(table), NEVER_US)
+        earliest_us[at] = groups.least(bundle.first_us[entries.row])
+    trigger.on_rows_columns(table.trigger, at, rows, step.now(earliest_us))
     return at

@@ -240,13 +240,16 @@ def fire_at_ends(step: Step, came: WindowIndices | None = None) -> None:
     open_ = ~table["closed"] & ~table["gone"]
     passed = open_ & (before < end) & (end <= now)
     asked = table["asks_at_end"] & passed
+    trigger = step.plan.options.trigger
+    if trigger.needs_row_times:
+        asked |= open_ & (trigger.due_columns(table.trigger, every) <= now)
     for part in step.parts:
         let_go = part.on_progress(step, open_ & ~expired)
         asked = asked if let_go is None else asked | let_go
     if came is not None:
         asked[came] = True
     ready = np.flatnonzero(asked & ~expired)
-    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
+    ready = ready[trigger.should_fire_columns(table.trigger, ready, step.now())]
     last = np.flatnonzero(expired & open_)
     fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
     table["gone"][expired] = True

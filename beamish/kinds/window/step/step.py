@@ -136,11 +136,13 @@ class Step:
         if state.rewrites:
             self.windows.load_all()
 
-    def now(self) -> TriggerNow:
-        """The clocks, for the windows in the table at this moment."""
+    def now(self, earliest_us: Ints | None = None) -> TriggerNow:
+        """The clocks, for the windows in the table at this moment; ``earliest_us``: of the rows that are shown, per window."""
         merging = self.plan.window.merging
         progress = self.progress(np.arange(len(self.table)))
-        return TriggerNow(self.table.columns, progress, self.clock_us, merging, self._values_of)
+        return TriggerNow(
+            self.table.columns, progress, self.clock_us, merging, self._values_of, earliest_us=earliest_us
+        )
 
     def progress(self, at: WindowIndices) -> int | Ints:
         """The progress of the windows ``at``: the watermark; for count windows the reach of their group."""
