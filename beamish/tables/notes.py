@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -185,12 +184,12 @@ class NotedShard(Shard):
 
     Args:
         operator, store: of the shard.
-        by: the call of a pipeline that makes such a stage; if beamish does not define the kind, it identifies it.
         inputs: number of inputs whose watermark counts; None: all.
 
     Attributes:
         ENTRY: the entry of its metadata.
         HOLDS: its state in words.
+        BY: the call of a pipeline that makes such a stage; if beamish does not define the kind, it identifies it.
         stored: the metadata when it was opened; empty: a new shard.
 
     Raises:
@@ -199,13 +198,14 @@ class NotedShard(Shard):
 
     ENTRY: ClassVar[str] = OWN
     HOLDS: ClassVar[str]
+    BY: ClassVar[str]
 
     dropped: dict[str, int]
 
-    def __init__(self, operator: Operator, store: Store, by: str, inputs: int | None = None) -> None:
-        self.operator, self._store, self._by = operator, store, by
+    def __init__(self, operator: Operator, store: Store, inputs: int | None = None) -> None:
+        self.operator, self._store = operator, store
         self.clocks, self.dropped = Clocks.new(len(operator.takes) if inputs is None else inputs), {}
-        self.stored = about = read_note(store, self.ENTRY, operator.identity, self.HOLDS, by) or {}
+        self.stored = about = self.read(store, operator.identity) or {}
         if about:
             self.clocks, self.dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about.get("held")
 
@@ -214,14 +214,19 @@ class NotedShard(Shard):
         return {}
 
     @classmethod
-    def note(cls, identity: Mapping[str, Any], by: str) -> Note:
+    def read(cls, store: Store, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The metadata in a store; None: a new shard (StateError: it is another stage's)."""
+        return read_note(store, cls.ENTRY, identity, cls.HOLDS, cls.BY)
+
+    @classmethod
+    def note(cls, identity: Mapping[str, Any]) -> Note:
         """Declare the note of such shards."""
-        return entry_note(cls.ENTRY, identity, partial(read_note, entry=cls.ENTRY, holds=cls.HOLDS, by=by))
+        return entry_note(cls.ENTRY, identity, cls.read)
 
     def save(self) -> None:
         about = {"format": NOTE_FORMAT, "identity": self.operator.identity}
         about |= {"clocks": attrs.asdict(self.clocks), "dropped": self.dropped}
         about |= self.noted()
-        about |= {"by": self._by} if self.ENTRY == OWN else {}
+        about |= {"by": self.BY} if self.ENTRY == OWN else {}
         about |= {} if self.held is None else {"held": dict(self.held)}
         self._store.put(self.ENTRY, json.dumps(about).encode())

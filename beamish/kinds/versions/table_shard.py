@@ -19,18 +19,15 @@ from beamish.errors import StateError
 from beamish.kinds.versions.folding import Folded, cells_schema
 from beamish.kinds.versions.plan import TablePlan, null_key, time_us_of
 from beamish.kinds.versions.table import TablePolicy, VersionTable
-from beamish.tables.notes import VERSIONS, NotedShard, entry_note, read_note
+from beamish.tables.notes import VERSIONS, NotedShard, entry_note
 from beamish.watermarks import NO_WATERMARK_US
-
-BY = "versions(...) or as_of_join(...)"
-"""The calls that make a stage with a table."""
 
 
 def table_note(table: TablePlan, identity: Mapping[str, Any]) -> Note:
     """Declare the metadata of the shards of a stage with a table and an identity."""
 
     def check(store: Store, *, identity: Mapping[str, Any]) -> None:
-        _check_spans(read_note(store, VERSIONS, identity, TableShard.HOLDS, BY) or {}, table)
+        _check_spans(TableShard.read(store, identity) or {}, table)
 
     return entry_note(VERSIONS, identity, check)
 
@@ -59,10 +56,10 @@ class TableShard(NotedShard):
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    ENTRY, HOLDS = VERSIONS, "a versioned table"
+    ENTRY, HOLDS, BY = VERSIONS, "a versioned table", "versions(...) or as_of_join(...)"
 
     def __init__(self, operator: Operator, plan: TablePlan, store: Store, policy: TablePolicy, *, inputs: int) -> None:
-        super().__init__(operator, store, BY, inputs)
+        super().__init__(operator, store, inputs)
         _check_spans(self.stored, plan)
         self._steps: int = self.stored.get("steps", 0)
         self._table = VersionTable(plan, store, policy)
