@@ -6,7 +6,7 @@ Storage of the rows: base/gathered.py; joins that emit each pair once: base/pair
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
@@ -18,6 +18,9 @@ from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.durations import Duration, DurationLike, positive
 from beamish.errors import OptionError
 from beamish.kernels.identity import Named
+
+NullKeys: TypeAlias = Literal["unmatched", "pair"]
+"""Whether a null in a key matches nothing, or another null."""
 
 
 def _check_inputs(where: str, inputs: Sequence[object]) -> None:
@@ -109,6 +112,7 @@ class Join(_Gathering):
     once: bool = flag_field(kw_only=True)
     keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_read_rows, kw_only=True)
     keep_for: Mapping[str, Duration] = attrs.field(factory=dict, converter=_read_durations, kw_only=True)
+    null_keys: NullKeys = attrs.field(default="unmatched", kw_only=True)
 
     explodes: ClassVar[bool] = True
     keeps_left: ClassVar[bool] = False
@@ -118,7 +122,13 @@ class Join(_Gathering):
     def __repr__(self) -> str:
         arguments = [f"left={self.left!r}", f"right={self.right!r}"]
         arguments += [f"{name}={value!r}" for name, value in {"once": self.once, **self._kept}.items() if value]
+        arguments += [f"null_keys={self.null_keys!r}"] if self.null_keys != "unmatched" else []
         return f"{type(self).__name__}({', '.join(arguments)})"
+
+    @property
+    def gives_alone(self) -> tuple[bool, bool]:
+        """Whether unmatched left rows are emitted, and unmatched right ones."""
+        return self.keeps_left, self.keeps_right
 
     @property
     def _kept(self) -> dict[str, Mapping[str, Any]]:
@@ -126,6 +136,11 @@ class Join(_Gathering):
 
     def __attrs_post_init__(self) -> None:
         _check_inputs(repr(self), (self.left, self.right))
+        if self.null_keys not in ("unmatched", "pair"):
+            raise OptionError(
+                f"{type(self).__name__}(null_keys={self.null_keys!r}): must be 'unmatched', as in SQL, or 'pair', which matches null "
+                "with null"
+            )
         for what, kept in self._kept.items():
             _check_kept(f"{type(self).__name__}({what}={kept!r})", kept, self.names_of_inputs, once=self.once)
         kept_rows: Mapping[str, object] = self.keep_rows
@@ -142,11 +157,11 @@ class Join(_Gathering):
 
     def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
         sides = self._sides(name, inputs)
+        apart = all(self.gives_alone) and self.null_keys == "unmatched" and bool(inputs[self.left].keys)
         if not self.once:
-            return Pairs(self, sides, self.keeps_left, self.keeps_right)
-        return PairsOnce(
-            self, sides, self._keeps(self.left, self.keeps_left), self._keeps(self.right, self.keeps_right)
-        )
+            return Pairs(self, sides, *self.gives_alone, apart)
+        left, right = (self._keeps(*side) for side in zip(self.names_of_inputs, self.gives_alone, strict=True))
+        return PairsOnce(self, sides, left, right, apart=apart)
 
     def _keeps(self, name: str, gives_alone: bool) -> Keeps:
         keep_for = self.keep_for.get(name)
@@ -167,8 +182,8 @@ def _check_kept(where: str, kept: object, names: Sequence[str], *, once: bool) -
 class InnerJoin(Join):
     """One row of output per pair of rows, one of each input, that share key and window.
 
-    Null is a key like any other: null keys join, unlike in SQL. A join is the only accumulation of its pipeline. It stores every
-    row of the window and emits the product of both sides. A pane without a pair emits no row, but is numbered.
+    A join is the only accumulation of its pipeline. It stores every row of the window and emits the product of both sides. A pane
+    without a pair emits no row, but is numbered.
 
     Args:
         left: the name of an input of the merge.
@@ -178,6 +193,8 @@ class InnerJoin(Join):
         keep_rows: with ``once``: by input name, how many rows, the latest, are kept per key and window after each bundle.
         keep_for: with ``once``: by input name, how far the watermark may pass a row's event time before the row is dropped. An
             older row is dropped on arrival (``out_of_retention``).
+        null_keys: "unmatched": a row with a null in its key has no match, as in SQL, and is dropped on arrival (``null_key``)
+            unless its side emits unmatched rows; "pair": null equals null.
 
     Returns:
         struct of two structs, named after the inputs, of a row's columns without the keys
@@ -185,7 +202,7 @@ class InnerJoin(Join):
 
     Raises:
         OptionError: an input is not a name, or both are the same; retention is given without ``once``, for an unknown input, or
-            is not above 0.
+            is not above 0; or an invalid ``null_keys``.
         ColumnError: a column's type is not orderable (maps).
 
     Example:
@@ -206,7 +223,7 @@ class LeftOuterJoin(Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once, keep_rows, keep_for: as for ``InnerJoin``.
+        once, keep_rows, keep_for, null_keys: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; the right side may be null.
@@ -226,7 +243,7 @@ class RightOuterJoin(Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once, keep_rows, keep_for: as for ``InnerJoin``.
+        once, keep_rows, keep_for, null_keys: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; the left side may be null.
@@ -246,7 +263,7 @@ class FullOuterJoin(Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once, keep_rows, keep_for: as for ``InnerJoin``.
+        once, keep_rows, keep_for, null_keys: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; either side may be null.

@@ -1,4 +1,4 @@
-"""Count, Sum and Mean."""
+"""Count, Sum, SumList, Product and Mean."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.columnar import Columnar, check_numbers, column_field
+from beamish.accumulations.base.columnar import Columnar, check_lists_of_numbers, check_numbers, column_field
 from beamish.kernels.buffers import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
-from beamish.kernels.groups import Groups
+from beamish.kernels.groups import Groups, items_of
 from beamish.kernels.state_fields import mean_overflow
 
 
@@ -117,6 +117,84 @@ class Sum(Columnar):
 
 
 @attrs.frozen
+class SumList(Columnar):
+    """The sum of all items of an array column, null items ignored (ksqlDB: ``SUM_LIST``).
+
+    Args:
+        column: a column of arrays of integers, floats or decimals.
+
+    Returns:
+        as ``Sum`` of the items: bigint, double or decimal; null for no item.
+
+    Raises:
+        OptionError: the column is not a name.
+        ColumnError: it is not an array of numbers.
+        NumericOverflowError: a sum, or an intermediate sum, does not fit its type.
+    """
+
+    column: str = column_field()
+
+    mergers = (("sum", None),)
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_lists_of_numbers(name, self, types)
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        return _is_exact(self.value_type(types))
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        type_ = plain_type(types[0])
+        return _sum_type(type_.value_type if pa.types.is_list(type_) else type_)
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        return self.reduce(columns, event_time_us, Groups.each(len(event_time_us)))
+
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
+        type_ = self.value_type([columns[0].type])
+        lists = plain(columns[0]) if pa.types.is_list(plain_type(columns[0].type)) else columns[0].cast(pa.list_(type_))
+        items, of = items_of(lists, groups)
+        return self.combine(of, [plain(items).cast(type_)])
+
+
+@attrs.frozen
+class Product(Columnar):
+    """The product of a column as double, nulls ignored (Spark: ``product``).
+
+    Args:
+        column: an integer, float or decimal column.
+
+    Returns:
+        double; null for no value.
+
+    Raises:
+        OptionError: the column is not a name.
+        ColumnError: it is not numeric.
+    """
+
+    column: str = column_field()
+
+    mergers = ((None, None),)
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_numbers(name, self, types)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.float64()
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        return [as_double(columns[0])]
+
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        values, present = numbers(state[0]), valid(state[0])
+        if present is not None:
+            values, groups = values[present], groups[present]
+        product = np.ones(groups.count)
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            np.multiply.at(product, groups.of, values)
+        return [column_of(product, pa.float64(), groups.occupied())]
+
+
+@attrs.frozen
 class Mean(Columnar):
     """The arithmetic mean of a column, nulls ignored (Spark: ``avg``).
 
@@ -124,7 +202,7 @@ class Mean(Columnar):
         column: an integer, float or decimal column.
 
     Returns:
-        double; for decimal(p, s) decimal(p + 4, s + 4), at most 38 digits, rounded half up. Null if there is no value.
+        double; for decimal(p, s) decimal(p + 4, s + 4), at most 38 digits, rounded half up. Null for no value.
 
     Raises:
         OptionError: the column is not a name.

@@ -20,6 +20,21 @@ from beamish.kernels.buffers import Doubles, column_of, numbers, valid
 from beamish.kernels.groups import Groups
 
 
+def merged_mean(groups: Groups, n: NDArray[np.int64], mean: Doubles, total: NDArray[np.int64]) -> Doubles:
+    """The means of groups of parts.
+
+    Args:
+        groups: of the parts.
+        n, mean: the number of values of each part, above 0, and their mean.
+        total: the number of values of each group.
+    """
+    # Means are kept as distances from one mean of the group, so that a single part stays exact to the last bit.
+    near = np.zeros(groups.count)
+    near[groups.of] = mean
+    with np.errstate(invalid="ignore", over="ignore"):
+        return near + groups.sum(n * (mean - near[groups.of])) / np.maximum(total, 1)
+
+
 class _Spread(Columnar):
     __slots__ = ()
 
@@ -50,12 +65,8 @@ class _Spread(Columnar):
         if not some.all():
             groups, n, mean, m2 = groups[some], n[some], mean[some], m2[some]
         total = groups.sum(n)
-        # Means are kept as distances from one mean of the group, so that a single part stays exact to the last bit.
-        near = np.zeros(groups.count)
-        near[groups.of] = mean
+        merged = merged_mean(groups, n, mean, total)
         with np.errstate(invalid="ignore", over="ignore"):
-            divisor = np.maximum(total, 1)
-            merged = near + groups.sum(n * (mean - near[groups.of])) / divisor
             squares = groups.sum(m2 + n * (mean - merged[groups.of]) ** 2)
         return [column_of(total), column_of(merged), column_of(squares)]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         KeptRow,
         KeptWindow,
         ScriptState,
+        StoredKey,
         StoredVersion,
     )
     from beamish.checkpoint.upgrade import Upgrade, check_upgrade, migrate
@@ -108,7 +109,7 @@ else:
             "beamish.triggers": "triggers",
             "beamish.checkpoint.comparison": "Change",
             "beamish.checkpoint.inspection": "Inspection inspect",
-            "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredVersion",
+            "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredKey StoredVersion",
             "beamish.checkpoint.upgrade": "Upgrade check_upgrade migrate",
             "beamish.joining": "as_of_join merge",
             "beamish.kinds.over.options": "DenseRank FirstValue Lag LastValue Lead Preceding PrecedingRows Rank RowNumber Unbounded",
@@ -190,6 +191,7 @@ __all__ = [
     "SparkSetupError",
     "SqlError",
     "StateError",
+    "StoredKey",
     "StoredVersion",
     "Suppress",
     "TimestampCombiner",

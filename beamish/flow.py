@@ -5,7 +5,7 @@ The inputs of a stage, a ``Source`` or the ``Panes`` of another flow, share an i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -346,6 +346,7 @@ class Description:
         spec: its spec; empty: not known.
         suppress: the name of its suppress; None: it has none.
         only_updated: whether it leaves out panes that change nothing.
+        keeps: what it keeps.
     """
 
     number: int = 0
@@ -354,6 +355,7 @@ class Description:
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     suppress: str | None = None
     only_updated: bool = False
+    keeps: Collection[Keeps] = ()
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> Description:
@@ -371,5 +373,14 @@ class Description:
             stage: Stage = read_spec(about["spec"], Stage, STAND_INS)
         except UnreadableError:
             return read({"stage": shown_spec(about["spec"])})
-        suppress, only_updated = stage.keeps(takes).get(Keeps.HELD), bool(stage.core.declared("only_updated"))
-        return read(dict(stage.describe(takes, None)), suppress=suppress, only_updated=only_updated)
+        keeps, only_updated = stage.keeps(takes), bool(stage.core.declared("only_updated"))
+        lines = dict(stage.describe(takes, None))
+        return read(lines, suppress=keeps.get(Keeps.HELD), only_updated=only_updated, keeps=tuple(keeps))
+
+    def rebuilt(self) -> tuple[Stage, list[Relation]]:
+        """The stage and its inputs.
+
+        Raises:
+            UnreadableError: they have functions or custom classes, or are not known.
+        """
+        return read_spec(self.spec, Stage, {}), [read_spec(one.spec, Relation, {}) for one in self.inputs]

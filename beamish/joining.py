@@ -104,7 +104,7 @@ def as_of_join(
     Args:
         unnamed: rejected: inputs are given by name.
         on: the left input's columns to join on: a name, names, or ``{left column: key column}``; None: the table's keys by their
-            own names. Null matches nothing.
+            own names. Null matches nothing: such a row of an inner join is dropped (``null_key``).
         how: "inner": a row without a match is not emitted; "left": it is emitted with null.
         tolerance: maximum age of the matching version, at least 0; None: unlimited.
         grace: how far past a row the watermark must be before it is emitted, at least 0 and at most the history.

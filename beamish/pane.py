@@ -66,7 +66,7 @@ class DropReason(enum.StrEnum):
     NULL_NUMBER = "null_number"
     """Its row number, for windows by number, is missing."""
     NULL_KEY = "null_key"
-    """A change of a versioned table without a key."""
+    """A key column is null: of a change of a versioned table, or of a row that can have no match in a join."""
     UNMATCHED_REMOVAL = "unmatched_removal"
     """It retracts a row that its window does not have."""
     DUPLICATE = "duplicate"

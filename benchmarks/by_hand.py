@@ -290,3 +290,86 @@ def _call_rows(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupStat
                 n = s = 0
     state.update((came, n, s))
     yield pd.DataFrame(full, columns=["k", "start", "n", "s"])
+
+
+SPANS = "k string, until_ms bigint, n1 bigint, s1 bigint, n12 bigint, s12 bigint, n24 bigint, s24 bigint"
+_SPANS_MS = [hours * 60 * MINUTE_MS for hours in (1, 12, 24)]
+
+
+def rolling_by_hand(df: DataFrame) -> DataFrame:
+    """Count and sum of the last 1, 12 and 24 hours, a row per key and minute with rows: the state has totals per minute."""
+    return (
+        _prepared(df)
+        .groupBy("k")
+        .applyInPandasWithState(_call_spans, SPANS, _STATE, "append", GroupStateTimeout.EventTimeTimeout)
+    )
+
+
+def _call_spans(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    minutes = _windows(state)
+    due = minutes.pop(-1, (0, 0))[0]  # the first minute of which no row was emitted
+    watermark = state.getCurrentWatermarkMs()
+    for frame in frames:
+        sums = frame.groupby("start_ms")["x"].agg(["size", "sum"])
+        for start, n, s in zip(sums.index.tolist(), sums["size"].tolist(), sums["sum"].tolist(), strict=True):
+            if start + MINUTE_MS > watermark:
+                before = minutes.get(start, (0, 0))
+                minutes[start] = (before[0] + n, before[1] + s)
+    rows = []
+    for until in sorted(start + MINUTE_MS for start in minutes if due <= start <= watermark - MINUTE_MS):
+        row: list[Any] = [key[0], until]
+        for span in _SPANS_MS:
+            within = [sums for start, sums in minutes.items() if until - span <= start < until]
+            row += [sum(n for n, _ in within), sum(s for _, s in within)]
+        rows.append(row)
+        due = until
+    minutes = {start: sums for start, sums in minutes.items() if start + _SPANS_MS[-1] > watermark}
+    state.update((json.dumps({**minutes, -1: (due, 0)}),))
+    waiting = [start for start in minutes if start >= due]
+    if waiting:
+        state.setTimeoutTimestamp(max(watermark + 1, min(waiting) + MINUTE_MS))
+    yield pd.DataFrame(rows, columns=[column.split()[0] for column in SPANS.split(", ")])
+
+
+OVER = "k string, ts timestamp, x bigint, total bigint, before bigint"
+_HOUR_US = 60 * MINUTE_MS * 1000
+
+
+def over_by_hand(df: DataFrame) -> DataFrame:
+    """Each row, once the watermark has passed it, with the sum of the hour before it and the value before."""
+    return (
+        df.withWatermark("ts", "1 minute")
+        .groupBy("k")
+        .applyInPandasWithState(_call_over, OVER, "rows string", "append", GroupStateTimeout.EventTimeTimeout)
+    )
+
+
+def _call_over(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    done, waiting = json.loads(state.get[0]) if state.exists else ([], [])
+    watermark_ms = state.getCurrentWatermarkMs()
+    now_us = watermark_ms * 1000
+    for frame in frames:
+        waiting += [
+            [at.value // 1000, x]
+            for at, x in zip(frame["ts"], frame["x"].tolist(), strict=True)
+            if at.value // 1000 >= now_us
+        ]
+    waiting.sort()
+    ready = bisect.bisect_left(waiting, [now_us])
+    at = pd.to_datetime([us for us, _ in waiting[:ready]], unit="us")
+    rows = [*done, *waiting[:ready]]
+    first, total, found = 0, 0, []
+    for number, (us, x) in enumerate(rows):
+        total += x
+        while rows[first][0] < us - _HOUR_US:
+            total -= rows[first][1]
+            first += 1
+        found.append((x, total, rows[number - 1][1] if number else None))
+    emitted = pd.DataFrame(found[len(done) :], columns=["x", "total", "before"]).astype({"before": "Int64"})
+    emitted.insert(0, "k", key[0])
+    emitted.insert(1, "ts", at)
+    kept = bisect.bisect_left(rows, [now_us - _HOUR_US])
+    state.update((json.dumps([rows[min(kept, max(len(rows) - 1, 0)) :], waiting[ready:]]),))
+    if waiting[ready:]:
+        state.setTimeoutTimestamp(max(watermark_ms + 1, waiting[-1][0] // 1000 + 1))
+    yield emitted

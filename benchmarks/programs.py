@@ -12,7 +12,9 @@ from by_hand import (
     as_of_by_hand,
     as_of_in_pandas_with_state,
     limited_by_hand,
+    over_by_hand,
     product_by_hand,
+    rolling_by_hand,
     rows_by_hand,
     transform_with_state,
 )
@@ -302,6 +304,9 @@ PROGRAMS: dict[str, Program] = {
     "beamish three sliding": _beamish(
         _COUNTED.window({name: bm.SlidingWindows(span, "1 minute") for name, span in _SPANS.items()})
     ),
+    "applyInPandasWithState rolling": lambda df: (rolling_by_hand(df), "append"),
+    "beamish over": _beamish(_ROWS.over(bm.Preceding("1 hour")).accumulate(total=Sum("x"), before=bm.Lag("x"))),
+    "applyInPandasWithState over": lambda df: (over_by_hand(df), "append"),
     "beamish rows": _beamish(_COUNTED.window(bm.CountWindows(100))),
     "beamish rows over the stream": _beamish(_COUNTED.window(bm.CountWindows(100_000, over="stream"))),
     "beamish rows brought": _brought,

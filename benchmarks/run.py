@@ -189,6 +189,8 @@ WORKLOADS = [
         peer_has={"rows": 20_000, "files": 2, "keys": 100},
         most_rounds=1,
     ),
+    Workload("F1a", "F1 by hand", "beamish rolling", "applyInPandasWithState rolling", 10, **_BY_HAND),
+    Workload("O1", "sum of 1 h before each row, lag", "beamish over", "applyInPandasWithState over", 8, **_BY_HAND),
     Workload("R1", "every 100 rows per key", "beamish rows", "beamish final", 0.7),
     Workload("R1m", "R1, 1,000,000 keys", "beamish rows", "beamish final", 0, keys=1_000_000),
     Workload("R1a", "R1 by hand", "beamish rows", "applyInPandasWithState rows", 8, **_BY_HAND),

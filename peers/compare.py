@@ -1,9 +1,11 @@
 """Draw cases, run them on a peer and on beamish, and compare.
 
     python -m peers.compare beam [--cases 2000] [--seed N] [--record] [--note]
+    python -m peers.compare beam --again
 
 The cases of decided.json come first, then drawn ones. A difference is decided if a line of decided.json fits it. Others are printed, the
-smallest case per group, shrunk; then it ends with 1. So does a decision whose case no longer shows it.
+smallest case per group, shrunk; then it ends with 1. So does a decision whose case no longer shows it. ``--again`` compares the
+recorded answers instead, without the peer's program, and stores which decisions explain them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 
 import attrs
 
-from peers.cases import drawn, write_lines
+from peers.cases import drawn, read_lines, write_lines
 from peers.peer import Case, Peer, Program, Row
 
 DECIDED = Path(__file__).parent / "decided.json"
@@ -265,6 +267,21 @@ def run(name: str, count: int, seed: int) -> Report:
     return report
 
 
+def again(name: str) -> Report:
+    """Compare with the recorded answers; print undecided cases."""
+    report, decided = Report(name), decisions(name)
+    for line in read_lines(RECORDED / f"{name}.jsonl.gz"):
+        report.add(line["case"], line["there"])
+    for decision in decided:
+        shown = (line["decided"] for line in report.recorded if line["case"] == decision.case)
+        if decision.name not in next(shown, []):
+            report.stale.append(decision.name)
+    print(*report.lines(), sep="\n")
+    for group, ((case, difference), *_) in islice(report.undecided.items(), SHOWN):
+        print("\nUNDECIDED", group, json.dumps(case), difference.here, difference.there, sep="\n")
+    return report
+
+
 def note(report: Report, seed: int) -> None:
     """Store the counts of a run; those of other peers stay."""
     runs = json.loads(RUNS.read_text("utf-8")) if RUNS.exists() else {}
@@ -287,18 +304,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--record", action="store_true", help="write the cases and answers for make test")
     parser.add_argument("--note", action="store_true", help="write the counts for docs/peers.md")
+    parser.add_argument(
+        "--again", action="store_true", help="judge the recorded answers again, without the peer's program"
+    )
     options = parser.parse_args()
     seed = random.randrange(2**32) if options.seed is None else options.seed
     failed = False
     for name in options.peers:
-        print(f"{name}: seed {seed}", flush=True)
-        report = run(name, options.cases, seed)
+        if not options.again:
+            print(f"{name}: seed {seed}", flush=True)
+        report = again(name) if options.again else run(name, options.cases, seed)
         if report.undecided or report.stale:
             failed = True
             continue  # docs/peers.md has only runs whose differences are all decided
-        if options.record:
+        if options.record or options.again:
             write_lines(RECORDED / f"{name}.jsonl.gz", report.recorded)
-        if options.note:
+        if options.note and not options.again:
             note(report, seed)
     sys.exit(failed)
 

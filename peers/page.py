@@ -31,7 +31,8 @@ def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
         kind: counts for kind, counts in run["kinds"].items() if kind.split()[0] not in run["kinds"].keys() - {kind}
     }
     yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in kinds.items())
-    yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
+    if decisions(name):
+        yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
     yield from (f"| {one.text} | {run['decided'].get(one.name, 0):,} | {_decision(one)} |" for one in decisions(name))
 
 

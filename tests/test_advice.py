@@ -15,6 +15,8 @@ from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin
 from beamish.testing import TestStream
 from beamish.triggers import AfterAny, AfterCount, AfterValue, AfterWatermark, Always, Never, Repeatedly
 from tests import refused
+from tests.kinds.hold_back.pipelines import PIPELINES
+from tests.kinds.hold_back.pipelines import SCRIPT as HELD_BACK
 from tests.own.partial import NoResultType, OwnMergingWindows, OwnTrigger, OwnWindows, Twice
 from tests.pipeline import merges
 from tests.pipeline.merges import BOTH, CLICKS, LAGGING, ORDER, SCRIPT
@@ -432,6 +434,9 @@ FIXED = {
     "initial of one of two tables": [
         lambda: bm.as_of_join(priced=joined(), users=RATES).run(ONE_ORDER, initial={"rates": [CHANGE]})
     ],
+    "windows of no windows": [lambda: RATES.state(ONE_CHANGE).keys(), lambda: RATES.state(ONE_CHANGE).versions()],
+    "why of a window of a stage without": [lambda: RATES.why(ONE_CHANGE, key="EUR")],
+    "why of no windows": [lambda: PIPELINES["rows held back"].state(HELD_BACK).held()],
     "why of another stage": [lambda: PLAIN.why(ONE_ROW, stage=1)],
     "why of no script": [lambda: PLAIN.why(TestStream().add([ROW]))],
     "versions of no table": [lambda: RATES.state(ONE_CHANGE).versions()],

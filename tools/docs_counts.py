@@ -101,8 +101,19 @@ def code_texts(*folders: str, names: bool = False) -> Iterator[str]:
                 yield node.name.removeprefix("test_").replace("_", " ").capitalize()
 
 
-ON_TOP = ("features", "gaps", "over", "rules/features", "rules/gaps", "rules/over", "rules/rolling", "reference/over")
-"""Pages of kinds of stages that the limit of all words does not count."""
+ON_TOP = (
+    "aggregates",
+    "features",
+    "gaps",
+    "over",
+    "rules/features",
+    "rules/gaps",
+    "rules/over",
+    "rules/rolling",
+    "reference/accumulations",
+    "reference/over",
+)
+"""Pages of kinds of stages, and lists of names, that the limit of all words does not count."""
 
 
 def total_words() -> int:

@@ -38,6 +38,7 @@ from cosmic_ray.plugins import get_operator, operator_names  # type: ignore[impo
 ROOT = Path(__file__).parent.parent
 FOLDERS = (
     "beamish/contract",
+    "beamish/fusion",
     "beamish/kernels",
     "beamish/kinds",
     "beamish/statement",
@@ -98,44 +99,67 @@ def cases(*names: str) -> tuple[str, ...]:
 
 LAWS = (*cases(*_WINDOWS), "tests/laws/test_twin.py")
 """The slowest tests; only they may be left out."""
-_SUPPRESS = (
-    (*of_kind("suppress"), "tests/test_transcripts.py"),
-    (
-        *cases(
-            "suppressed",
-            "suppressed sessions, long scripts",
-            "suppressed, firing again and again",
-            "suppressed merges and trees",
-            "changes",
-        ),
-        *of_kind("suppress", laws=True),
+
+
+def room(*kinds: str, compared: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tests of kinds of stages, and their laws with these cases of the comparison of engine and twin."""
+    return (*of_kind(*kinds), "tests/test_transcripts.py"), (*cases(*compared), *of_kind(*kinds, laws=True))
+
+
+_SUPPRESS = room(
+    "suppress",
+    compared=(
+        "suppressed",
+        "suppressed sessions, long scripts",
+        "suppressed, firing again and again",
+        "suppressed merges and trees",
+        "changes",
     ),
 )
-_VERSIONS = (
-    (*of_kind("versions", "as_of"), "tests/test_transcripts.py"),
-    (
-        *cases("versions", "stage over versions", "as-of join of rows", "as-of join of stages and joins"),
-        *of_kind("versions", "as_of", laws=True),
-    ),
+_VERSIONS = room(
+    "versions",
+    "as_of",
+    compared=("versions", "stage over versions", "as-of join of rows", "as-of join of stages and joins"),
 )
-_DUPLICATES = (
-    (*of_kind("deduplicate"), "tests/test_transcripts.py"),
-    (
-        *cases("duplicates", "duplicates, long scripts", "duplicates in sessions, long scripts", "rows once"),
-        *of_kind("deduplicate", laws=True),
-    ),
+_DUPLICATES = room(
+    "deduplicate",
+    compared=("duplicates", "duplicates, long scripts", "duplicates in sessions, long scripts", "rows once"),
 )
 ROOMS = {
     "accumulations/base/gathered.py": (
         ("tests/test_transcripts.py",),
         (*cases("rows that meet"), "tests/kinds/window/test_laws_within.py"),
     ),
-    "beamish/kinds/deduplicate": _DUPLICATES,
-    "beamish/kinds/window/parts/duplicates.py": _DUPLICATES,
-    "beamish/kinds/suppress": _SUPPRESS,
-    "beamish/kinds/changes": _SUPPRESS,
-    "beamish/kinds/versions": _VERSIONS,
+    "beamish/contract/chain.py": _SUPPRESS,
+    "beamish/contract/slots.py": _SUPPRESS,
+    "beamish/fusion": (("tests/fusion",), ("tests/laws/test_fused.py", "tests/laws/test_operators.py")),
     "beamish/kinds/as_of": _VERSIONS,
+    "beamish/kinds/changes": _SUPPRESS,
+    "beamish/kinds/deduplicate": _DUPLICATES,
+    "beamish/kinds/gaps": room("gaps", compared=("gaps filled",)),
+    "beamish/kinds/over": room("over", compared=("over", "over rows, counted")),
+    "beamish/kinds/refine.py": room("refine", compared=("conditions and computed columns", "stage over conditions")),
+    "beamish/kinds/rolling": room(
+        "rolling",
+        compared=(
+            "rolling spans",
+            "rolling spans, usual values",
+            "rolling spans over panes",
+            "rolling spans over several inputs",
+        ),
+    ),
+    "beamish/kinds/suppress": _SUPPRESS,
+    "beamish/kinds/versions": _VERSIONS,
+    "beamish/kinds/window/parts/anchors.py": (
+        ("tests/kinds/window/test_anchored.py", "tests/test_transcripts.py"),
+        cases(
+            "anchored windows",
+            "anchored windows, usual",
+            "anchored windows over panes",
+            "anchored windows under other stages",
+        ),
+    ),
+    "beamish/kinds/window/parts/duplicates.py": _DUPLICATES,
     "beamish/statement": (("tests/statement",), ()),
 }
 """The tests and laws of folders that the other tests hardly cover."""

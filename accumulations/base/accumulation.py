@@ -141,12 +141,15 @@ class Accumulation:
         """The type of its output column: that of its value, or of a row if it explodes."""
         return self.value_type(types)
 
-    def explode(self, values: pa.Array, whole: NDArray[np.bool_]) -> tuple[NDArray[np.int64], pa.Array]:
+    def explode(
+        self, values: pa.Array, whole: NDArray[np.bool_], null_key: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], pa.Array]:
         """Explode values into output rows.
 
         Args:
             values: one per pane.
             whole: bool, one per pane: whether to emit exactly one row, with a null value.
+            null_key: bool, one per pane: whether a column of its key is null.
 
         Returns:
             for each row the index of its pane, and the rows, of the output type.

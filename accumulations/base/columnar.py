@@ -98,6 +98,35 @@ def check_numbers(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
     _check(name, owner, types, test=is_number, what="a number", fix="cast it to bigint, double or decimal first")
 
 
+def check_lists_of_numbers(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
+    """Check that the input columns of an accumulation are arrays of numbers (ColumnError: a column is not)."""
+    _check(
+        name, owner, types, test=_is_list_of_numbers, what="an array of numbers", fix="cast it to array<bigint> first"
+    )
+
+
+def _is_list_of_numbers(type_: pa.DataType) -> bool:
+    return bool((pa.types.is_list(type_) and is_number(type_.value_type)) or pa.types.is_null(type_))
+
+
+def check_integers(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
+    """Check that the input columns of an accumulation are of integers (ColumnError: a column is not)."""
+    _check(name, owner, types, test=_is_integer, what="an integer", fix="cast it to bigint first")
+
+
+def _is_integer(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(type_) or pa.types.is_null(type_))
+
+
+def check_booleans(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
+    """Check that the input columns of an accumulation are of booleans (ColumnError: a column is not)."""
+    _check(name, owner, types, test=_is_boolean, what="a boolean", fix="compare it first, as in amount > 100")
+
+
+def _is_boolean(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(type_) or pa.types.is_null(type_))
+
+
 def check_orderable(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
     """Check that the input columns of an accumulation are orderable (ColumnError: a column is not orderable)."""
     _check(

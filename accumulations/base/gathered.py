@@ -157,10 +157,12 @@ class Pairs(Gathered):
     Attributes:
         keeps_left: whether left rows without a match are emitted, with a null right side.
         keeps_right: whether right rows without a match are emitted, with a null left side.
+        apart: whether both are, and rows of a null key have no match.
     """
 
     keeps_left: bool
     keeps_right: bool
+    apart: bool = False
 
     explodes: ClassVar[bool] = True
 
@@ -176,19 +178,26 @@ class Pairs(Gathered):
     def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.struct([(side.name, row) for side, row in zip(self.sides, self.row_types(types), strict=True)])
 
-    def explode(self, values: pa.Array, whole: Flags) -> tuple[NDArray[np.int64], pa.Array]:
+    def explode(self, values: pa.Array, whole: Flags, null_key: Flags) -> tuple[NDArray[np.int64], pa.Array]:
         """The pairs of values (see ``Accumulation.explode``)."""
         lists = values.flatten()
         left, right = (np.where(whole, 0, list_lengths(side)) for side in lists)
         pairs = np.maximum(left, 1) * np.maximum(right, 1) * ((left > 0) | (right > 0))
-        row = np.repeat(np.arange(len(values), dtype=np.int64), np.where(whole, 1, pairs))
+        apart = null_key & self.apart
+        row = np.repeat(
+            np.arange(len(values), dtype=np.int64), np.where(whole, 1, np.where(apart, left + right, pairs))
+        )
         within = np.arange(len(row), dtype=np.int64) - np.searchsorted(row, row)
-        right_each = np.maximum(right, 1)[row]
-        places = (within // right_each, left), (within % right_each, right)
+        right_each, apart = np.maximum(right, 1)[row], apart[row]
+        places = (
+            (np.where(apart, within, within // right_each), left[row]),
+            (np.where(apart, within - left[row], within % right_each), right[row]),
+        )
         columns = []
-        for side, (place, lengths) in zip(lists, places, strict=True):
+        for side, (place, length) in zip(lists, places, strict=True):
             first = starts(list_lengths(side))
-            columns.append(pick(side.flatten(), np.where(lengths[row] > 0, first[row] + place, -1)))
+            there = (place >= 0) & (place < length)
+            columns.append(pick(side.flatten(), np.where(there, first[row] + place, -1)))
         names = [side.name for side in self.sides]
         return row, pa.StructArray.from_arrays(columns, names=names, mask=flags(whole[row]))
 
@@ -243,7 +252,7 @@ class MeetingPairs(Pairs):
         ]
         return struct_column(lists, [side.name for side in self.sides])
 
-    def explode(self, values: pa.Array, whole: Flags) -> tuple[NDArray[np.int64], pa.Array]:
+    def explode(self, values: pa.Array, whole: Flags, null_key: Flags) -> tuple[NDArray[np.int64], pa.Array]:
         sides = [side.filter(flags(~whole)) for side in values.flatten()]
         meeting, at = self._meeting(sides), np.flatnonzero(~whole)
         many = meeting.last - meeting.first

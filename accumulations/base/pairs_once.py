@@ -7,7 +7,7 @@ state (lists, one entry per accumulator)
         number      int64: identifies it in other windows; where a row may be in several
         event       int64: its event time, or the end of time if it has none; where ``time`` is a row number, and rows are kept
         for a duration
-        met         bool: whether it has a match; for a side whose unmatched rows are emitted
+        met         bool: whether it has a match, null: it never has one; for a side whose unmatched rows are emitted
     due             the pairs not emitted yet, in any order: structs of both rows, one of them null for an unmatched row
 
 An accumulator has already paired its own rows. Merging pairs rows of different accumulators: new rows with stored ones, rows of
@@ -22,6 +22,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.accumulations.base.gathered import Gathered, reach
@@ -64,7 +65,7 @@ class Keeps:
 
 @attrs.frozen(repr=False)
 class PairsOnce(Gathered):
-    """A join that emits each pair once; its first input columns are the rows' number and event time, if ``numbered`` and ``dated``.
+    """A join that emits each pair once; its first input columns are those of ``numbered``, ``dated`` and ``apart``.
 
     Attributes:
         left, right: retention of each side.
@@ -72,6 +73,7 @@ class PairsOnce(Gathered):
             that has both rows; groups are numbered in the order of their windows.
         dated: whether windows count rows but retention is a duration: rows are ordered by number and dropped by event time.
         meets_us: how far before and after a left row its matches are, microseconds; None: all rows match.
+        apart: whether the next input column tells the rows that never have a match.
     """
 
     left: Keeps
@@ -79,6 +81,7 @@ class PairsOnce(Gathered):
     numbered: bool = False
     dated: bool = False
     meets_us: tuple[int, int] | None = None
+    apart: bool = False
 
     explodes: ClassVar[bool] = True
 
@@ -95,7 +98,7 @@ class PairsOnce(Gathered):
     @property
     def _known(self) -> list[str]:
         """Additional columns of a row, in the order of the input columns."""
-        return ["number"] * self.numbered + ["event"] * self.dated
+        return ["number"] * self.numbered + ["event"] * self.dated + ["apart"] * self.apart
 
     @property
     def cuts(self) -> bool:
@@ -130,8 +133,11 @@ class PairsOnce(Gathered):
         for keeps, (own, row) in zip(self.keeps, self.own_rows(columns), strict=True):
             parts = {"time": column_of(event_time_us[own]), "row": row}
             parts |= {name: column.filter(flags(own)) for name, column in known.items()}
+            apart = parts.pop("apart", None)
             if keeps.gives_alone:
-                parts["met"] = flags(np.zeros(len(row), dtype=bool))
+                parts["met"] = pa.array(
+                    np.zeros(len(row), dtype=bool), mask=None if apart is None else numbers(apart).astype(bool)
+                )
             items = struct_column(list(parts.values()), list(parts))
             sides.append(_Rows.in_order(items, groups[own], np.zeros(len(items), np.int64)))
         left, right = sides
@@ -162,7 +168,7 @@ class PairsOnce(Gathered):
         Returns:
             int64, one per pair: a left and a right row.
         """
-        lefts, rights = np.flatnonzero(of_left >= 0), np.flatnonzero(of_right >= 0)
+        lefts, rights = np.flatnonzero((of_left >= 0) & left.may_meet), np.flatnonzero((of_right >= 0) & right.may_meet)
         rights = rights[np.argsort(of_right[rights], kind="stable")]
         of_left, of_right = of_left[lefts], of_right[rights]
         if self.meets_us is None:
@@ -195,7 +201,7 @@ class PairsOnce(Gathered):
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return state[2]
 
-    def explode(self, values: pa.Array, whole: Flags) -> tuple[NDArray[np.int64], pa.Array]:
+    def explode(self, values: pa.Array, whole: Flags, null_key: Flags) -> tuple[NDArray[np.int64], pa.Array]:
         row = np.repeat(np.arange(len(values), dtype=np.int64), np.where(whole, 1, list_lengths(values)))
         of_pairs = ~whole[row]
         return row, pick(values.flatten(), np.where(of_pairs, np.cumsum(of_pairs) - 1, -1))
@@ -303,8 +309,15 @@ class _Rows:
 
     @property
     def met(self) -> Flags:
-        met: Flags = numbers(self.items.field("met")).astype(bool)
+        met: Flags = numbers(pc.fill_null(self.items.field("met"), False)).astype(bool)  # noqa: FBT003
         return met
+
+    @property
+    def may_meet(self) -> Flags:
+        """Whether a row may have a match."""
+        if "met" not in [field.name for field in self.items.type]:
+            return np.ones(len(self.items), dtype=bool)
+        return numbers(self.items.field("met").is_valid()).astype(bool)
 
     def only(self, kept: Flags) -> _Rows:
         """A subset."""
@@ -325,7 +338,8 @@ class _Rows:
         if met is not None and "met" in names:
             is_met = self.met
             is_met[met] = True
-            parts = [flags(is_met) if name == "met" else items.field(name) for name in names]
+            marked = pa.array(is_met, mask=~self.may_meet)
+            parts = [marked if name == "met" else items.field(name) for name in names]
             items = struct_column(parts, names)
         return list_column(items, self.groups.sizes())
 

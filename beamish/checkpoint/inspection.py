@@ -11,7 +11,8 @@ import attrs
 import pyarrow as pa
 
 from beamish.addresses import printable, printable_text
-from beamish.checkpoint.question import Question, read_question, read_texts, stage_meant
+from beamish.checkpoint.question import check_no_window, read_question, read_texts, stage_meant
+from beamish.checkpoint.stored_keys import why_of_keys
 from beamish.checkpoint.words import QueryFacts, held_back_by, rows_of, stage_lines, summary, why
 from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.updates import TIMESTAMP
@@ -124,34 +125,41 @@ class Inspection:
             PipelineError: no stage has windows, or several have and ``stage`` is missing.
             OptionError: no such key column, or an invalid window.
         """
-        of, question = self._asked("windows", key, window, stage)
-        return of.windows(question.asked)
+        of = self._stages[self._meant("windows", stage, Keeps.WINDOWS) - 1]
+        return of.windows(read_question(of.facts, "windows", key, window).asked)
 
     def why(self, *, key: Any = None, window: Any = None, stage: int | None = None) -> str:
         """Why a window has not fired: what it waits for, and how long; a paragraph for each selected window.
 
+        Of a stage without windows: what is stored of a key, and what it waits for; a paragraph for each selected key.
+
         Args:
-            key, window, stage: as for ``windows``.
+            key, window, stage: as for ``windows``. Without ``stage`` the only one with windows, or without such the only one that stores keys.
 
         Raises:
             PipelineError, OptionError: as for ``windows``.
+            StateError: a stage without windows has functions or custom classes, and no pipeline was given.
         """
-        of, question = self._asked("why", key, window, stage)
+        number = self._meant("why", stage, Keeps.WINDOWS, Keeps.KEYS)
+        of = self._stages[number - 1]
+        if of.facts.plan is None:
+            check_no_window("why", number, window)
+            asked, answer = of.answer_of_keys("why", key, self.flow)
+            rows = of.answered(answer).limit(_MOST_ASKED).toArrow().to_pylist()
+            return why_of_keys(of.facts, asked, answer.keys, rows, self._query)
+        question = read_question(of.facts, "why", key, window)
         found = of.windows(question.asked).limit(_MOST_ASKED)
         return why(of.facts, question, self._rows(of, found), self._query)
 
-    def _asked(self, call: str, key: Any, window: Any, stage: int | None) -> tuple[StoredStage, Question]:
-        of = self._stages[self._meant(call, stage) - 1]
-        return of, read_question(of.facts, call, key, window)
-
-    def _meant(self, call: str, stage: int | None) -> int:
-        with_windows = [number for number, one in enumerate(self._stages, 1) if one.facts.plan is not None]
-        return stage_meant(call, stage, with_windows)
+    def _meant(self, call: str, stage: int | None, *meant: Keeps) -> int:
+        keeping = {number: one.keeps for number, one in enumerate(self._stages, 1)}
+        return stage_meant(call, stage, keeping, *meant)
 
     def asked_in_texts(self, keys: Sequence[str], window: str | None, stage: int | None) -> str:
         """Like ``why``, from texts: ``name=value`` and a time; for the command line."""
-        of = self._stages[self._meant("inspect", stage) - 1]
-        key, time = read_texts(of.facts, keys, window)
+        of = self._stages[self._meant("inspect", stage, Keeps.WINDOWS, Keeps.KEYS) - 1]
+        schema = of.facts.key_schema if of.facts.plan is not None else of.key_columns(self.flow)
+        key, time = read_texts(of.facts.plan, schema, keys, window)
         return self.why(key=key or None, window=time, stage=stage)
 
     @property

@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.checkpoint.question import read_question, stage_meant
+from beamish.checkpoint.question import check_no_window, read_question, stage_meant
+from beamish.checkpoint.stored_keys import why_of_keys
 from beamish.checkpoint.words import rows_of, why
-from beamish.contract.at_rest import Answer, Asked, Keeps
+from beamish.contract.at_rest import Answer, Asked, Keeps, read_key
 from beamish.contract.stored import DictStore
 from beamish.flow import BoundFlow, Flow, descriptions
 from beamish.local import stages_after
@@ -62,12 +63,18 @@ class ScriptStages:
             OptionError: no such key column, or an invalid window.
         """
         if not self.stages:
-            return "No row arrived, so there is no window."
+            return "No row arrived, so there is no window, and no state."
         each = enumerate((bound for bound, _ in self.stages), 1)
-        with_windows = [number for number, of in each if Keeps.WINDOWS in of.stage.keeps(of.operator.takes)]
-        number = stage_meant("why", stage, with_windows)
+        keeping = {number: of.stage.keeps(of.operator.takes) for number, of in each}
+        number = stage_meant("why", stage, keeping, Keeps.WINDOWS, Keeps.KEYS)
         bound, stores = self.stages[number - 1]
-        facts = stage_facts(dict(enumerate(stores)), descriptions(self.stages[-1][0])[number - 1], bound.operator)
+        notes, about = dict(enumerate(stores)), descriptions(self.stages[-1][0])[number - 1]
+        if Keeps.WINDOWS not in keeping[number]:
+            check_no_window("why", number, window)
+            asked = read_key("why", key, bound.operator.stored_keys)
+            rows = _read(bound.operator.answer(Asked(Keeps.KEYS, asked)), stores).to_pylist()
+            return why_of_keys(stage_facts(notes, about), asked, bound.operator.stored_keys.names, rows)
+        facts = stage_facts(notes, about, bound.operator)
         question = read_question(facts, "why", key, window)
         return why(facts, question, rows_of(_read(facts.asked(question.asked), stores)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,44 +37,61 @@ class Question:
         return Asked(Keeps.WINDOWS, self.key, (self.start, self.start + 1 if self.end is None else self.end))
 
 
-def stage_meant(call: str, stage: int | None, with_windows: Sequence[int]) -> int:
+Keeping = Mapping[int, Collection[Keeps]]
+"""The views that stages keep, by their numbers."""
+_WORDS = {Keeps.WINDOWS: "windows", Keeps.ROWS: "windows", Keeps.KEYS: "state by key alone"}
+
+
+def stage_meant(call: str, stage: int | None, keeping: Keeping, *meant: Keeps) -> int:
     """The number of the selected stage.
 
     Args:
         call: for messages.
-        stage: its number, as given; None: the only one with windows.
-        with_windows: the numbers of those with windows.
+        stage: its number, as given; None: the only one.
+        keeping: what each keeps.
+        meant: what it must keep: one of these. Without ``stage`` one that keeps the first is preferred.
 
     Raises:
-        PipelineError: no stage has it, or several do and ``stage`` is missing.
+        PipelineError: no stage keeps it, or several do and ``stage`` is missing.
     """
-    if not with_windows:
-        raise PipelineError(f"{call}(): no stage has windows")
-    if stage is None and len(with_windows) == 1:
-        return with_windows[0]
-    if stage is None or stage not in with_windows or isinstance(stage, bool):
+    having = [[number for number, kept in keeping.items() if what in kept] for what in meant]
+    every, words = sorted({number for one in having for number in one}), " or ".join(_WORDS[what] for what in meant)
+    if not every:
+        others = sorted({what for kept in keeping.values() for what in kept})
+        ask = " or ".join(f"state(...).{what}()" for what in others)
+        raise PipelineError(f"{call}(): no stage has {words}{ask and f'; ask {ask}'}")
+    chosen = next(one for one in having if one)
+    if stage is None and len(chosen) == 1:
+        return chosen[0]
+    if stage is None or stage not in every or isinstance(stage, bool):
         raise PipelineError(
-            f"{call}(stage={stage!r}): stages with windows are {', '.join(map(str, with_windows))}; name one: {call}(stage={with_windows[0]})"
+            f"{call}(stage={stage!r}): stages with {words} are {', '.join(map(str, every))}; name one: {call}(stage={every[0]})"
         )
     return stage
 
 
+def check_no_window(call: str, number: int, window: Any) -> None:
+    """Check that no window of a stage without windows is asked for (OptionError: one is)."""
+    if window is not None:
+        raise OptionError(
+            f"{call}(window={window!r}): stage {number} has no windows, and stores state by key; leave window out: {call}(key=...)"
+        )
+
+
 def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Question:
-    """Read a selection.
+    """Read a selection of windows.
 
     Args:
-        stage: the stage.
+        stage: the stage, which has windows.
         call: the name of the call, for messages.
         key: a dict of key columns; or the value of a single one; None: any.
         window: its start (aware datetime, ISO text, seconds, or a row number), a time in it, or a pair (start, end); None: any.
 
     Raises:
-        PipelineError: the stage has no windows.
         OptionError: no such key column, a value of another type, or an invalid window.
     """
     plan = stage.plan
-    if plan is None:
-        raise PipelineError(f"{call}(): stage {stage.about.number} has no windows; name another stage: stage=1")
+    assert plan is not None  # noqa: S101 - see stage_meant
     wanted = read_key(call, key, stage.key_schema)
     if window is None:
         return Question(wanted)
@@ -106,14 +123,20 @@ def _time_or_same(where: str, value: Any) -> Any:
         ) from None
 
 
-def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tuple[dict[str, Any], Any]:
+def read_texts(
+    plan: WindowPlan | None, schema: pa.Schema, keys: Sequence[str], window: str | None
+) -> tuple[dict[str, Any], Any]:
     """Read a selection from command-line texts: ``name=value``, and a time such as 2026-01-01T10:14, in UTC by default.
+
+    Args:
+        plan: of the stage's windows; None: it has none.
+        schema: its key columns.
+        keys, window: the texts.
 
     Raises:
         OptionError: an invalid text.
     """
-    plan, schema, key = stage.plan, stage.key_schema, {}
-    assert plan is not None  # noqa: S101 - a question is about windows
+    key = {}
     for text in keys:
         name, equals, value = text.partition("=")
         if not equals:
@@ -127,9 +150,11 @@ def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tu
     if window is None:
         return key, None
     try:
-        return key, int(window) if plan.window.counts_rows else _time(window)
+        return key, int(window) if plan is not None and plan.window.counts_rows else _time(window)
     except ValueError:
-        what = "the number of a row" if plan.window.counts_rows else "a time such as 2026-01-01T10:14"
+        what = (
+            "the number of a row" if plan is not None and plan.window.counts_rows else "a time such as 2026-01-01T10:14"
+        )
         raise OptionError(f"--window {window}: must be {what}") from None
 
 

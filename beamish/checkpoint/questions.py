@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,6 +106,32 @@ class StoredVersion:
 
 
 @attrs.frozen
+class StoredKey:
+    """The entries of one sort that a stage without windows stores of a key.
+
+    Attributes:
+        key: the key columns.
+        stored: what they are, in words.
+        entries: how many rows, ids or versions.
+        first, last: the times of the first and of the last; None: they have none.
+        values: those of the last emitted row or version, in words; None: not stored, or not shown.
+        due: the watermark at which something happens to the first of them; None: nothing does.
+        then: what happens, in words.
+        ends: the watermark at which the last of them is deleted; None: not by itself.
+    """
+
+    key: Named[Any]
+    stored: str
+    entries: int
+    first: datetime | None
+    last: datetime | None
+    values: str | None
+    due: datetime | None
+    then: str | None
+    ends: datetime | None
+
+
+@attrs.frozen
 class ScriptState:
     """The state of a pipeline after a test script.
 
@@ -179,6 +205,20 @@ class ScriptState:
         found = self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
         return [] if found is None else list(_kept_rows(*found))
 
+    def keys(self, *, key: Any = None, stage: int | None = None) -> list[StoredKey]:
+        """The state that stages without windows store of keys: one value per key and sort of entries.
+
+        Args:
+            key: only those of keys with these values in these columns (a dict; for a single key column its value).
+            stage: the number of the stage in ``explain``, if several store keys; 1: the first.
+
+        Raises:
+            PipelineError: no stage stores keys without windows, or several do and ``stage`` is missing.
+            OptionError: no such key column, or a value of another type.
+        """
+        found = self._answer(*keys_asked(self.flow, stage, key))
+        return [] if found is None else list(_stored_keys(*found))
+
     def _answer(self, stage: int, asked: Asked) -> tuple[Answer, pa.Table] | None:
         return ScriptStages.after(self.flow, self.events, self.initial).answer(stage, asked)
 
@@ -225,6 +265,11 @@ def _kept_rows(answer: Answer, rows: pa.Table) -> Iterator[KeptRow]:
     *_, place, row = rows.schema.names
     for one in rows.to_pylist():
         yield KeptRow(Named({name: one[name] for name in answer.keys}), one[place], Named(one[row]))
+
+
+def _stored_keys(answer: Answer, rows: pa.Table) -> Iterator[StoredKey]:
+    for row in rows.to_pylist():
+        yield StoredKey(Named({name: row.pop(name) for name in answer.keys}), **row)
 
 
 def _versions(answer: Answer, versions: pa.Table) -> Iterator[StoredVersion]:
@@ -312,6 +357,22 @@ class CheckpointState:
         """
         return self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
 
+    def keys(self, *, key: Any = None, stage: int | None = None) -> DataFrame:
+        """The state that stages without windows store of keys: a row per key and sort of entries.
+
+        Args:
+            key, stage: as for ``ScriptState.keys``.
+
+        Returns:
+            the key columns, ``stored``, ``entries`` (bigint), ``first``, ``last``, ``values``, ``due``, ``then``, ``ends``: see
+            ``bm.StoredKey``.
+
+        Raises:
+            PipelineError, OptionError: as for ``ScriptState.keys``.
+            StateError: the checkpoint belongs to another pipeline, or has nothing of it.
+        """
+        return self._answer(*keys_asked(self.flow, stage, key))
+
     def _answer(self, stage: int, asked: Asked) -> DataFrame:
         from beamish.spark.checkpoint.entries import answer_of
 
@@ -335,8 +396,17 @@ class CheckpointState:
 
 def keeping(flow: Flow, what: Keeps) -> dict[int, str | None]:
     """The numbers of the stages with such state, and the name to select each by."""
-    kept = {number: below.stage.keeps(below.takes) for number, below in enumerate(flow.flows, 1)}
-    return {number: names[what] for number, names in kept.items() if what in names}
+    return {number: names[what] for number, names in kept(flow).items() if what in names}
+
+
+def kept(flow: Flow) -> dict[int, Mapping[Keeps, str | None]]:
+    """The views that each stage keeps, by its number."""
+    return {number: below.stage.keeps(below.takes) for number, below in enumerate(flow.flows, 1)}
+
+
+def keys_asked(flow: Flow, stage: int | None, key: Any) -> tuple[int, Asked]:
+    """The number of the selected stage that stores keys, and the query (PipelineError: no such stage, or several and ``stage`` is missing)."""
+    return stage_meant(Keeps.KEYS, stage, kept(flow), Keeps.KEYS), Asked(Keeps.KEYS, key=key)
 
 
 def windows_asked(flow: Flow, what: Keeps, span: tuple[Any, Any], stage: int | None, **asked: Any) -> tuple[int, Asked]:
@@ -346,7 +416,7 @@ def windows_asked(flow: Flow, what: Keeps, span: tuple[Any, Any], stage: int | N
         PipelineError: no such stage, or several and ``stage`` is missing.
         OptionError: an invalid or empty span.
     """
-    number = stage_meant(what, stage, list(keeping(flow, what)))
+    number = stage_meant(what, stage, kept(flow), what)
     return number, Asked(what, span=span_of(flow.flows[number - 1].stage, what, *span), **asked)
 
 

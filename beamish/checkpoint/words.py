@@ -70,7 +70,7 @@ def why(
         asked = question.key.get(WINDOWING)
         plans = {name: of.plan for name, of in stage.plans.items() if asked in (None, name)}
         each = [sentence for name, plan in plans.items() for sentence in _not_kept(stage, plan, name, question)]
-        paragraphs = [" ".join([*each, *_dropped(stage), *_how_far(stage, None, query)])]
+        paragraphs = [" ".join([*each, *dropped_in_words(stage), *how_far(stage, None, query)])]
     if len(meant) > MOST_WINDOWS:
         paragraphs.append(f"{len(meant) - MOST_WINDOWS} more windows; narrow it down with why(key=..., window=...).")
     unknown = [
@@ -86,7 +86,7 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
     if window["closed"]:
         yield f"{name} is closed: its trigger has finished. {came}."
         yield f"It is stored only to drop later rows for it{_until_expiry(stage, window).replace(', when', ', until', 1)}."
-        yield from _dropped(stage)
+        yield from dropped_in_words(stage)
         return
     yield f"{name} is open. {came}; {_new_rows_in_words(plan, window)}."
     if window.get("last_values") is not None:
@@ -96,11 +96,11 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
     if window["waits_for"] is not None:
         yield f"It waits for {window['waits_for']}."
     yield f"Its trigger: a window fires {plan.options.trigger.describe()}."
-    yield from _how_far(stage, window["end"], query)
+    yield from how_far(stage, window["end"], query)
     if window["expires"] is not None:
         yield f"Regardless of its trigger, rows in no pane yet are emitted when it expires{_until_expiry(stage, window)}."
     yield from _after_it_fired(stage)
-    yield from _dropped(stage)
+    yield from dropped_in_words(stage)
 
 
 def _panes_in_words(stage: StageFacts, window: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, questi
             f"Either no row arrived for it, or all were dropped, or its windows expired: then their last panes were emitted{unless} "
             "and their state was deleted."
         )
-        yield from _filtered(stage)
+        yield from filtered(stage)
     else:
         yield from _no_such_window(stage, plan, question, whose)
 
@@ -146,7 +146,7 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
             f"No window{whose} that contains {wanted.partition(',')[0][1:]} is stored: no row created one, or it expired and its "
             "state was deleted."
         )
-        yield from _filtered(stage)
+        yield from filtered(stage)
         return
     exact = [bounds for bounds in at if bounds[0] == start and question.end in (None, bounds[1])]
     if not exact:
@@ -169,7 +169,7 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
                 f"The window {name}{whose} is not open{ended}: no row has been added to it. It starts with its first row, if that "
                 f"arrives before the watermark reaches {instant_in_words(expires)}."
             )
-            yield from _filtered(stage)
+            yield from filtered(stage)
 
 
 def _if_rows_came(stage: StageFacts) -> str:
@@ -178,18 +178,18 @@ def _if_rows_came(stage: StageFacts) -> str:
     return "If it had rows, those in no pane yet were emitted in its last pane"
 
 
-def _filtered(stage: StageFacts) -> Iterator[str]:
+def filtered(stage: StageFacts) -> Iterator[str]:
+    """The condition on its rows, if it has one."""
     if "where" in stage.about.lines:
         yield "Only rows that satisfy .where(...) are added; others are not counted as dropped."
 
 
-def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
-    """The clocks, and what holds them back."""
+def how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
+    """The clocks, and what holds them back; ``end``: the watermark that is waited for, if any."""
     plan = stage.plan
-    assert plan is not None  # noqa: S101 - a question is about windows
     at = "" if query is None else f" after batch {query.batch}"
     clock_us = stage.clock_us if query is None else query.clock_us
-    if plan.window.counts_rows:
+    if plan is not None and plan.window.counts_rows:
         return
     if stage.watermark_us == NO_WATERMARK_US:
         yield f"There is no watermark yet{at}."
@@ -210,9 +210,10 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
             f"{_ahead(query.next_watermark_us, clock_us)}, from the next batch on"
         )
         if end is not None and stage.watermark_us < end <= query.next_watermark_us:
-            words += ": that is past this window's end, but a batch must run: the query must be running (or run again)"
+            meant = "what it waits for" if plan is None else "this window's end"
+            words += f": that is past {meant}, but a batch must run: the query must be running (or run again)"
         yield f"{words}."
-    if plan.options.trigger.needs_clock:
+    if plan is not None and plan.options.trigger.needs_clock:
         yield f"The clock is {instant_in_words(stage.clock_us)}{at}; it moves only with batches."
 
 
@@ -259,7 +260,8 @@ def _after_it_fired(stage: StageFacts) -> Iterator[str]:
         yield f"Its panes are buffered by the suppress {stage.about.suppress!r}{held}: see state(...).held()."
 
 
-def _dropped(stage: StageFacts) -> Iterator[str]:
+def dropped_in_words(stage: StageFacts) -> Iterator[str]:
+    """The number of its dropped rows, if there are any."""
     if stage.dropped:
         each = ", ".join(f"{count:,} as {reason}" for reason, count in stage.dropped.items())
         yield f"Rows dropped by this stage so far: {each}."

@@ -32,6 +32,7 @@ class Keeps(enum.StrEnum):
     ROWS = "rows"
     HELD = "held"
     VERSIONS = "versions"
+    KEYS = "keys"
 
 
 @attrs.frozen

@@ -13,11 +13,12 @@ from typing import Any, Protocol
 import attrs
 import pyarrow as pa
 
-from beamish.contract.at_rest import Answer, Asked, Compared
+from beamish.contract.at_rest import Answer, Asked, Compared, Keeps
 from beamish.contract.drops import Counts
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import Updates
 
 
@@ -72,6 +73,10 @@ class Chained(Protocol):
         """See ``contract/at_rest.py``; None: it does not store such rows."""
         return None
 
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        """Its entries of keys in a shard, beside those of its operator."""
+        return iter(())
+
 
 @attrs.define(slots=False, eq=False)
 class Chain(Operator):
@@ -121,9 +126,24 @@ class Chain(Operator):
         return reduce(lambda rows, part: part.rows(rows), self.chained, self.of.rows(updates))
 
     def answer(self, asked: Asked) -> Answer:
+        if asked.what is Keeps.KEYS:
+            return super().answer(asked)
         return next(
             (found for part in self.chained if (found := part.answer(asked)) is not None), None
         ) or self.of.answer(asked)
+
+    @property
+    def stored_keys(self) -> pa.Schema:
+        return self.of.stored_keys
+
+    @property
+    def sharded_by(self) -> Sequence[str]:
+        return self.of.sharded_by
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        yield from self.of.stored(store)
+        for part in self.chained:
+            yield from part.stored(store)
 
     def compared(self, store: Store) -> Iterator[Compared]:
         return self.of.compared(store)

@@ -12,7 +12,8 @@ from beamish.contract.updates import TIMESTAMP
 from beamish.instants import LATEST_US
 from beamish.kernels.buffers import Ints
 
-_HIDDEN = ("pane", "dropped", "timestamp")
+HIDDEN = ("pane", "dropped", "timestamp")
+"""Columns of output rows that are not shown, or elsewhere."""
 
 
 @attrs.frozen(eq=False)
@@ -35,14 +36,14 @@ class HeldRows(Answer):
     @property
     def schema(self) -> pa.Schema:
         """``suppress``, keys, window, values, ``kind``, ``timestamp``, ``since``, ``due``; the last two on the clock that is waited for."""
-        own = [field for field in self.operator.rows([]).schema if field.name not in _HIDDEN]
+        own = [field for field in self.operator.rows([]).schema if field.name not in HIDDEN]
         times = [(name, TIMESTAMP) for name in ("timestamp", "since", "due")]
         return pa.schema([("suppress", pa.string()), *own, ("kind", pa.string()), *times])
 
     def read(self, store: Store) -> pa.Table:
         rows, since_us, due_us = self.held(store)
         name = pa.array([self.name] * rows.num_rows, pa.string())
-        own = rows.drop_columns([one for one in _HIDDEN if one in rows.schema.names])
+        own = rows.drop_columns([one for one in HIDDEN if one in rows.schema.names])
         kind = rows["pane"].combine_chunks().field("kind")
         return pa.table(
             [name, *own.columns, kind, rows["timestamp"], _times(since_us), _times(due_us)], schema=self.schema

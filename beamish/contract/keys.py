@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -63,6 +63,15 @@ def keyed_windows(
     """
     code = factorize_rows(keys, len(windowless)).of
     return KeyedWindows(code, np.where(windowless, -1, start_us), np.where(windowless, -1, end_us))
+
+
+def any_null(columns: Iterable[pa.Array | pa.ChunkedArray], rows: int) -> Flags:
+    """Whether a key has a null in one of its columns: bool, one per row."""
+    found = np.zeros(rows, dtype=bool)
+    for column in columns:
+        if column.null_count:
+            found |= column.is_null().to_numpy(zero_copy_only=False)
+    return found
 
 
 _INPUT = b"input"

@@ -25,13 +25,14 @@ from typing import Any, ClassVar, Protocol
 import attrs
 import pyarrow as pa
 
-from beamish.contract.at_rest import Answer, Asked, Compared
+from beamish.contract.at_rest import Answer, Asked, Compared, Keeps, read_key
 from beamish.contract.clocks import Clocks
 from beamish.contract.drops import DROPPED, Counts, counts_of_output
 from beamish.contract.keys import times_of, to_shards
 from beamish.contract.relation import Relation
 from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredKeys, StoredPart
 from beamish.contract.updates import Updates
 from beamish.kernels.codes import normalise
 from beamish.kernels.column_names import EVENT_TIME
@@ -230,7 +231,24 @@ class Operator(Protocol):
 
     def answer(self, asked: Asked) -> Answer:
         """See ``contract/at_rest.py``."""
+        if asked.what is Keeps.KEYS:
+            return StoredKeys(self, read_key(asked.what, asked.key, self.stored_keys))
         raise TypeError(f"{type(self).__name__} does not store {asked.what}, which its stage declares")
+
+    @property
+    def stored_keys(self) -> pa.Schema:
+        """The columns of the keys that its state is stored by; for a stage that ``keeps`` KEYS."""
+        columns = self.takes[0].columns
+        return pa.schema([columns.field(name) for name in self.takes[0].keys])
+
+    @property
+    def sharded_by(self) -> Sequence[str]:
+        """Those of them that decide the shard."""
+        return list(self.stored_keys.names)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        """The entries of its keys in a shard (``contract/stored_keys.py``); for a stage that ``keeps`` KEYS."""
+        return iter(())
 
     def compared(self, store: Store) -> Iterator[Compared]:
         """Differences to a shard's metadata, besides those that ``open`` rejects; empty if the metadata cannot be read."""

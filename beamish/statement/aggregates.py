@@ -10,21 +10,34 @@ from sqlglot import exp
 
 from beamish.accumulations import (
     ApproxCountDistinct,
+    BitAnd,
+    BitOr,
+    BitXor,
+    BoolAnd,
+    BoolOr,
     BottomN,
     Collect,
     CollectSet,
+    Correlation,
     Count,
     CountDistinct,
+    CountIf,
+    Covariance,
     First,
     Fold,
+    Kurtosis,
     Last,
+    LinearRegression,
     Max,
     MaxBy,
     Mean,
     Median,
     Min,
     MinBy,
+    Mode,
+    Product,
     Quantiles,
+    Skewness,
     StdDev,
     Sum,
     TopN,
@@ -299,35 +312,6 @@ def _histogram(a: _Arguments) -> Accumulation:
     return Fold({}, counted, texts, merge=added, result_type="map<string,bigint>")
 
 
-def _correlation(a: _Arguments) -> Aggregate:
-    """Pearson's, from the variances of x, y and x + y, over rows that have both."""
-
-    def both(first: int) -> Callable[[Sequence[Expression]], tuple[str, Node]]:
-        def make(of: Sequence[Expression]) -> tuple[str, Node]:
-            x, y = (Node("CAST", (one.node,), "double", one.at) for one in (of[first], of[1 - first]))
-            sql = f"CASE WHEN ({of[1 - first].sql}) IS NOT NULL THEN CAST({of[first].sql} AS DOUBLE) END"
-            return sql, Node("CASE", (Node("IS", (y, Node(LITERAL))), Node(LITERAL), x))
-
-        return make
-
-    def total(of: Sequence[Expression]) -> tuple[str, Node]:
-        nodes = tuple(Node("CAST", (one.node,), "double", one.at) for one in of)
-        return " + ".join(f"CAST({one.sql} AS DOUBLE)" for one in of), Node("+", nodes)
-
-    made = {"x": both(0), "y": both(1), "x + y": total}
-    parts: dict[str, Accumulation] = {
-        f"VAR_POP of {part} of {a.name}": Variance(
-            a.columns.computed(f"{part} of CORR", a.call.args, make), population=True
-        )
-        for part, make in made.items()
-    }
-    x, y, both_ = (Node(COLUMN, value=(name,)) for name in parts)
-    minus = Node("-", (Node("-", (both_, x)), y))
-    root = Node("*", (Node("*", (Node("SQRT", (x,)), Node("SQRT", (y,)))), Node(LITERAL, value=2)))
-    sql = "({2} - {0} - {1}) / NULLIF(2 * SQRT({0}) * SQRT({1}), 0)".format(*map(quoted, parts))
-    return Aggregate(parts, sql, Node("/", (minus, Node("NULLIF", (root, Node(LITERAL, value=0))))))
-
-
 def _sum_list(a: _Arguments) -> Accumulation:
     """The sum of all numbers in lists; null items and lists without numbers are ignored."""
     numbers = "transform(filter({}, x -> x IS NOT NULL), x -> x + 0L)"
@@ -339,6 +323,19 @@ def _sum_list(a: _Arguments) -> Accumulation:
         )
 
     return Sum(a.columns.computed("SUM_LIST", a.call.args, make))
+
+
+_REGRESSION = ("COUNT", "SLOPE", "INTERCEPT", "R2", "AVGX", "AVGY", "SXX", "SYY", "SXY")
+
+
+def _regression(field: str) -> Callable[[_Arguments], Aggregate]:
+    """A field of the least-squares line of the first argument by the second."""
+
+    def make(a: _Arguments) -> Aggregate:
+        line = LinearRegression(a.column(), a.column(1))
+        return of_one(a.name, line, f"{{}}.{field}", lambda node: Node("FIELD", (node,), field))
+
+    return make
 
 
 def _or_zero(node: Node) -> Node:
@@ -391,8 +388,20 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggre
     "LATEST_BY_OFFSET": (1, 3, _by_offset(latest=True)),
     "ATTR": (1, 1, _only),
     "HISTOGRAM": (1, 1, _histogram),
-    "CORRELATION": (2, 2, _correlation),
-    "CORR": (2, 2, _correlation),
+    **dict.fromkeys(("CORRELATION", "CORR"), (2, 2, lambda a: Correlation(a.column(), a.column(1)))),
+    "COVAR_SAMP": (2, 2, lambda a: Covariance(a.column(), a.column(1))),
+    "COVAR_POP": (2, 2, lambda a: Covariance(a.column(), a.column(1), population=True)),
+    **{f"REGR_{field}": (2, 2, _regression(field.lower())) for field in _REGRESSION},
+    "SKEWNESS": (1, 1, lambda a: Skewness(a.column())),
+    "KURTOSIS": (1, 1, lambda a: Kurtosis(a.column())),
+    "PRODUCT": (1, 1, lambda a: Product(a.column())),
+    "MODE": (1, 1, lambda a: Mode(a.column())),
+    "BIT_AND": (1, 1, lambda a: BitAnd(a.column())),
+    "BIT_OR": (1, 1, lambda a: BitOr(a.column())),
+    "BIT_XOR": (1, 1, lambda a: BitXor(a.column())),
+    **dict.fromkeys(("BOOL_AND", "EVERY"), (1, 1, lambda a: BoolAnd(a.column()))),
+    "BOOL_OR": (1, 1, lambda a: BoolOr(a.column())),
+    "COUNT_IF": (1, 1, lambda a: CountIf(a.column())),
     "SUM_LIST": (1, 1, _sum_list),
     "TOPK": (2, 9, _top),
 }  # fmt: skip

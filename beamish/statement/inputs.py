@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from typing import Any, Literal
 
 import attrs
@@ -138,13 +137,6 @@ class Before:
             return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
         name = normal(self._text, span_of(tree), self._owners)
         return self._made.setdefault(name, attrs.evolve(made, name=name)).name
-
-    def present(self, trees: Sequence[Tree]) -> Expression:
-        """The condition that no expression is null."""
-        made = [over_rows(self._text, tree, "", self._owners) for tree in trees]
-        nodes = [Node("NOT", (Node("IS", (one.node, Node(LITERAL))),)) for one in made]
-        node = reduce(lambda first, second: Node("AND", (first, second)), nodes)
-        return attrs.evolve(made[0], sql=" AND ".join(f"({one.sql}) IS NOT NULL" for one in made), node=node)
 
     def computed(self, of: str, trees: Sequence[Tree], make: Callable[[Sequence[Expression]], tuple[str, Node]]) -> str:
         """The name of the column that an aggregate computes from expressions.

@@ -217,9 +217,7 @@ def _pairs(
     keys = [[before.column(pair[at]) for pair in on] for at, before in enumerate(befores)]
     inputs, sides = [], []
     for at, one in enumerate(rows):
-        preserved = join.how == ("left", "right")[at]
-        where = None if preserved else befores[at].present([pair[at] for pair in on])
-        inputs.append(befores[at].input(one, where))
+        inputs.append(befores[at].input(one, None))
         time = sources.stream(one.name).flow.sources[0].event_time
         if not isinstance(time, str):
             raise text.error(

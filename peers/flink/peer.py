@@ -426,9 +426,8 @@ _RESULTS: Mapping[str, tuple[Callable[[Case], bm.Pipeline], Callable[[Pane], lis
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``null_key``: the difference is about rows whose key is null. ``expired``: a row of the key came when its own session was expired.
-    ``deleted``: the key is deleted. ``late``: the first row of the key in time came late. ``before_1970``: the difference is about rows
-    before 1970.
+    ``expired``: a row of the key came when its own session was expired. ``deleted``: the key is deleted. ``late``: the first row of the
+    key in time came late. ``before_1970``: the difference is about rows before 1970.
     """
     one = here or there or {}
     found = {
@@ -436,7 +435,6 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "window": case.get("window", {"is": ""})["is"],
         "touch": case.get("touch", False),
         "preceding": case.get("preceding"),
-        "null_key": False,
         "expired": False,
         "deleted": False,
         "late": False,
@@ -447,7 +445,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     if case["kind"] in ("join", "window_join"):
         rows = [row for row in _rows(case) if row["n"] in one["stream"]]
         early = case["before_1970"] and any(row["ts"] < 0 for row in rows)
-        return found | {"null_key": {row["key"] for row in rows} == {None}, "before_1970": early}
+        return found | {"before_1970": early}
     if case["kind"] == "first":
         of_key = [
             (row["ts"], row["ts"] < watermark) for row, watermark in _arrived(case) if row["key"] == one["stream"][0]

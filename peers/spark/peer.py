@@ -214,14 +214,9 @@ def _pipeline(case: Case) -> bm.Pipeline:
     return pipeline.trigger(Always()).accumulating().on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
 
 
-def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
-    """Facts for the decisions. ``null_key``: the difference is about rows whose key is null."""
-    one = here or there or {}
-    found = {"kind": case["kind"], "null_key": False}
-    if "failed" not in one and case["kind"] == "join":
-        keys = {row["key"] for event in case["script"] for row in event["rows"] if row["n"] in one["stream"]}
-        return found | {"null_key": keys == {None}}
-    return found
+def facts(case: Case, _: Row | None, __: Row | None) -> Mapping[str, Any]:
+    """Facts for the decisions."""
+    return {"kind": case["kind"]}
 
 
 def kinds(case: Case) -> Iterator[str]:
@@ -243,7 +238,7 @@ PEER = Peer(
     here,
     there,
     facts,
-    ("kind", "null_key"),
+    ("kind",),
     kinds,
     without_parts,
     command,

@@ -31,6 +31,7 @@ AT_ONCE = {
     "accumulate without a name": lambda: START.accumulate(Count()),
     "accumulate a class without a name": lambda: START.accumulate(Count),
     "once a number": lambda: InnerJoin("a", "b", once=1),
+    "null keys dropped": lambda: InnerJoin("a", "b", null_keys="drop"),
     "keep rows of every pair": lambda: InnerJoin("a", "b", keep_rows={"a": 3}),
     "keep every pair for a time": lambda: FullOuterJoin("a", "b", keep_for={"a": 3}),
     **{

@@ -17,8 +17,11 @@ from tests.accumulations.laws import FEW, GROUPS, assert_same, values
 from tests.accumulations.stored import stored
 
 LONG, STRING, DOUBLE, COST = pa.int64(), pa.string(), pa.float64(), pa.decimal128(10, 2)
+FLAG, LONGS = pa.bool_(), pa.list_(pa.int64())
 VALUES = {
     LONG: st.none() | st.integers(-3, 3),
+    FLAG: st.none() | st.booleans(),
+    LONGS: st.none() | st.lists(st.none() | st.integers(-3, 3), max_size=3),
     STRING: st.none() | st.sampled_from(["", "a", "b", "é"]),
     DOUBLE: st.none() | st.sampled_from([0.0, 0.25, -1.5, float("nan"), float("inf")]),
     COST: st.none() | st.sampled_from([Decimal("0.00"), Decimal("1.25"), Decimal("-3.10")]),
@@ -76,6 +79,15 @@ CASES = [
     (a.TopN(2, "x"), (LONG,)),
     (a.BottomN(2, "x"), (STRING,)),
     (a.TopNByKey(2, key="x", value="y"), (STRING, LONG)),
+    (a.BottomNByKey(2, key="x", value="y", with_ties=True), (STRING, LONG)),
+    (a.BitXor("x"), (LONG,)),
+    (a.CountIf("x"), (FLAG,)),
+    (a.BoolAnd("x"), (FLAG,)),
+    (a.BoolOr("x"), (FLAG,)),
+    (a.Histogram("x"), (STRING,)),
+    (a.Kurtosis("x"), (LONG,)),
+    (a.LinearRegression("x", "y"), (LONG, LONG)),
+    (a.SumList("x"), (LONGS,)),
     (a.Quantiles("x", (0.25, 0.5)), (LONG,)),
     (a.Median("x"), (DOUBLE,)),
     (a.Reduce(operator.add, "x"), (LONG,)),
@@ -138,7 +150,14 @@ def test_rows_less_those_removed_are_the_rest(accumulation, types, data):
 @pytest.mark.parametrize(("accumulation", "types"), CASES, ids=IDS)
 def test_all_rows_removed_are_no_rows(accumulation, types):
     rows = [
-        (1, 0, *(min((v for v in (1, "a", 0.25, Decimal("1.25")) if accepts(type_, v)), key=str) for type_ in types))
+        (
+            1,
+            0,
+            *(
+                min((v for v in (1, "a", 0.25, Decimal("1.25"), True, [1]) if accepts(type_, v)), key=str)
+                for type_ in types
+            ),
+        )
     ]
     over = retractable(accumulation, types)
     state = over.add_rows(over.reduce(*signed(rows, 1, types)), *signed(rows, -1, types))

@@ -124,7 +124,7 @@ def test_a_window_that_is_open_closed_expired_or_was_never_there():
     never = COUNTS.why(SCRIPT, key="a", window=130)
     assert "There is no window [1970-01-01 00:02:10, ...)" in never
     assert "is not open: no row has been added to it." in never
-    assert COUNTS.why(TestStream(), key="a") == "No row arrived, so there is no window."
+    assert COUNTS.why(TestStream(), key="a") == "No row arrived, so there is no window, and no state."
 
 
 def test_rows_that_do_not_pass_where_are_not_counted_as_dropped():
@@ -302,20 +302,21 @@ def bound_as_begun(case):
 def test_a_question_is_read_from_texts():
     ((bound, stores),) = stages_after(COUNTS.flow.completed, SCRIPT.events)
     facts = stage_facts(dict(enumerate(stores)), {}, bound.operator)
-    key, window = read_texts(facts, ["k=a"], "1970-01-01T00:01")
+    key, window = read_texts(facts.plan, facts.key_schema, ["k=a"], "1970-01-01T00:01")
     assert key == {"k": "a"}
     assert window.timestamp() == 60
     for keys, time in ((["z=1"], None), (["a"], None), ([], "noon")):
         with pytest.raises(bm.OptionError):
-            read_texts(facts, keys, time)
+            read_texts(facts.plan, facts.key_schema, keys, time)
 
 
 def test_the_stage_that_is_asked_about():
-    assert stage_meant("why", None, [2]) == 2
+    only_second = {1: [Keeps.HELD], 2: [Keeps.WINDOWS]}
+    assert stage_meant("why", None, only_second, Keeps.WINDOWS) == 2
     with pytest.raises(bm.PipelineError, match="stages with windows are 1, 2"):
-        stage_meant("why", None, [1, 2])
+        stage_meant("why", None, {1: [Keeps.WINDOWS], 2: [Keeps.WINDOWS]}, Keeps.WINDOWS)
     with pytest.raises(bm.PipelineError, match="no stage has windows"):
-        stage_meant("why", None, [])
+        stage_meant("why", None, {}, Keeps.WINDOWS)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -3,6 +3,7 @@
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.testing import TestStream
+from tests.kinds.hold_back.pipelines import PIPELINES, SCRIPT
 from tests.refused import ONE_CHANGE, ONE_ROW, PLAIN, RATES, START, cases, refused
 
 AT_ONCE = {
@@ -15,6 +16,7 @@ AT_ONCE = {
     "inspect without a session": lambda: bm.inspect("/c", "/c"),
     "windows of no span": lambda: PLAIN.state(TestStream()).windows(5, 5),
     "windows of no time": lambda: PLAIN.state(TestStream()).windows("noon"),
+    "windows of no windows": lambda: RATES.state(ONE_CHANGE).windows(),
     "windows of no key": lambda: PLAIN.state(TestStream().add([{"ts": 1, "team": "a", "score": 1}])).windows(
         key={"x": 1}
     ),
@@ -22,7 +24,8 @@ AT_ONCE = {
 
 
 REFUSED = {
-    "why of no windows": lambda: RATES.why(ONE_CHANGE),
+    "why of no windows": lambda: PIPELINES["rows held back"].why(SCRIPT),
+    "why of a window of a stage without": lambda: RATES.why(ONE_CHANGE, window=5),
     "why of another stage": lambda: PLAIN.why(ONE_ROW, stage=2),
     "why of no script": lambda: PLAIN.why("/checkpoint"),
     "inspect with no pipeline": lambda: bm.inspect(None, "/c", 3),

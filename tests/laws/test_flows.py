@@ -84,11 +84,13 @@ def joined(pipeline, script):
     pairs = Counter()
     for place in {*left, *right}:
         ours, theirs = left.get(place, Counter()), right.get(place, Counter())
-        ours = ours or Counter({None: 1} if keeps_right else {})
-        theirs = theirs or Counter({None: 1} if keeps_left else {})
-        for one, n in ours.items():
-            for other, m in theirs.items():
-                pairs[(*place, tuple(sorted([(join.left, one), (join.right, other)])))] += n * m
+        apart = join.null_keys == "unmatched" and "None" in place[0]
+        for some, others in [(ours, Counter()), (Counter(), theirs)] if apart else [(ours, theirs)]:
+            some = some or Counter({None: 1} if keeps_right and others else {})  # noqa: PLW2901
+            others = others or Counter({None: 1} if keeps_left and some else {})  # noqa: PLW2901
+            for one, n in some.items():
+                for other, m in others.items():
+                    pairs[(*place, tuple(sorted([(join.left, one), (join.right, other)])))] += n * m
     return pairs
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import PaneKind
+from beamish.accumulations import InnerJoin
 from beamish.testing import TestStream
 from tests.declared_options import evolve, said
 from tests.laws.batches import key_name
@@ -53,6 +55,29 @@ def test_finally_the_live_rows_of_a_join_equal_a_batch(data):
             by = 1 if pane.kind is PaneKind.PANE else -1
             values[key_name(pipeline, pane.key), pane.window, repr(pane.values)] += by
     assert +values == expected, words(pipeline, script)
+
+
+@given(st.data())
+def test_an_inner_join_is_that_of_the_rows_without_null_keys(data):
+    """rules/stages.md#null-keys"""
+    drawn = merges(join=yes, once=data.draw(st.booleans()), with_dropped=st.just(False))  # noqa: FBT003
+    pipeline = data.draw(drawn.filter(lambda one: isinstance(said(one).accumulations["pairs"], InnerJoin)))
+    join = said(pipeline).accumulations["pairs"]
+    script = data.draw(scripts(pipeline))
+    keys = {one.name: one.keys for one in pipeline.flow.inputs if one.name in join.names_of_inputs}
+    events = [
+        attrs.evolve(
+            event, rows=tuple(row for row in event.rows if None not in map(row.get, keys.get(event.input, ())))
+        )
+        if getattr(event, "rows", ())
+        else event
+        for event in script.events
+    ]
+    unmatched, pairs = (
+        evolve(pipeline, accumulations={"pairs": attrs.evolve(join, null_keys=meaning)})
+        for meaning in ("unmatched", "pair")
+    )
+    assert unmatched.run(script) == pairs.run(TestStream(tuple(events))), words(pipeline, script)
 
 
 def plain(pipeline):

@@ -13,10 +13,10 @@ def test_the_page_has_the_counts_and_decisions():
 def test_counts_are_of_the_version_compared_now_and_of_each_peer():
     runs = json.loads(RUNS.read_text("utf-8"))
     assert {name: run["version"] for name, run in runs.items()} == {name: peer_of(name).version for name in runs}
-    assert set(runs) == {one["peer"] for one in json.loads(DECIDED.read_text("utf-8"))}
+    assert set(runs) == {path.parent.name for path in DECIDED.parent.glob("*/peer.py")}
 
 
 def test_cases_that_differ_are_decided():
     for run in json.loads(RUNS.read_text("utf-8")).values():
         differ = run["cases"] - run["agreed"]
-        assert max(run["decided"].values()) <= differ <= sum(run["decided"].values())
+        assert max(run["decided"].values(), default=0) <= differ <= sum(run["decided"].values())

@@ -119,14 +119,15 @@ def test_an_input_without_any_row_is_one_without_columns():
     assert swapped.run(script) == []
 
 
-def test_a_null_key_joins_as_every_key_does():
+def test_a_null_key_joins_as_every_key_does_on_request():
     script = (
         TestStream()
         .add([ORDER | {"user": None}, ORDER], input="orders")
         .add([CLICK | {"uid": None}], input="clicks")
         .advance_watermark_to_infinity()
     )
-    panes = BOTH.accumulate(pairs=InnerJoin("orders", "clicks")).run(script)
+    assert BOTH.accumulate(pairs=InnerJoin("orders", "clicks")).run(script) == []
+    panes = BOTH.accumulate(pairs=InnerJoin("orders", "clicks", null_keys="pair")).run(script)
     assert [(pane.key, pane.values["pairs"]["clicks"]["page"]) for pane in panes] == [({"user": None}, "a")]
 
 

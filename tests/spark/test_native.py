@@ -8,7 +8,23 @@ import attrs
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Collect, Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
+from beamish.accumulations import (
+    BitAnd,
+    BitOr,
+    BitXor,
+    BoolAnd,
+    BoolOr,
+    Collect,
+    Count,
+    CountDistinct,
+    CountIf,
+    Max,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+    Variance,
+)
 from beamish.spark.compile.batch import engine_panes
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.native import native_panes, why_not_native
@@ -29,6 +45,12 @@ ACCUMULATIONS = {
     "variance": Variance("x"),
     "spread": StdDev("x", population=True),
     "kinds": CountDistinct("x", "f"),
+    "bits": BitXor("x"),
+    "all_bits": BitAnd("x"),
+    "some_bits": BitOr("x"),
+    "all": BoolAnd("b"),
+    "some": BoolOr("b"),
+    "large": CountIf("b"),
 }
 WINDOWS = [
     bm.FixedWindows(7, 3),
@@ -55,7 +77,7 @@ def rows(spark):
     ]
     rows = spark.createDataFrame(made, "ts timestamp, k string, f double, x int")
     year_10000 = rows.limit(2).selectExpr("timestamp_micros(253402300800000000) ts", "k", "f", "x")
-    return rows.unionAll(year_10000).selectExpr("*", "cast(x as decimal(8, 2)) d")
+    return rows.unionAll(year_10000).selectExpr("*", "cast(x as decimal(8, 2)) d", "x > 1 b")
 
 
 def planned(window, rows, keys=("k",), combiner=bm.TimestampCombiner.END_OF_WINDOW, **accumulations):

@@ -12,7 +12,7 @@ from beamish.accumulations import InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 from tests.public_names import public_names
-from tests.statement.joins import CHANGED, ENRICHED, ORDERS, PAID, PAIRS, RATES, TABLES, WATERMARK
+from tests.statement.joins import CHANGED, ENRICHED, ORDERS, PAID, PAIRS, PAYMENTS, RATES, TABLES, WATERMARK
 
 
 def sql(text, **options):
@@ -158,9 +158,12 @@ def test_keys_may_be_expressions_and_several():
     payments = [{"ts": 3, "oid": 7, "rest": "EA"}, {"ts": 3, "oid": 7, "rest": "ae"}]
     query = sql(text, with_dropped=True)
     script = TestStream().add(ORDERS, input="orders").add(payments, input="payments").advance_watermark_to(99)
-    joined, dropped = query.run(script.add([{"ts": 1, "id": 7, "item": "tea"}], input="orders"))
+    null, joined, late = query.run(script.add([{"ts": 1, "id": 7, "item": "tea"}], input="orders"))
     assert joined.values == {"o_ts": 1, "o_id": 7, "o_item": "tea"}
-    assert dropped.values == {"orders": {"ts": 1, "id": 7, "item": "tea"}, "payments": None}
+    assert [(pane.reason, pane.values) for pane in (null, late)] == [
+        ("null_key", {"orders": ORDERS[1], "payments": None}),
+        ("expired", {"orders": {"ts": 1, "id": 7, "item": "tea"}, "payments": None}),
+    ]
 
 
 def test_an_input_without_rows_has_the_columns_that_are_named():
@@ -260,7 +263,7 @@ def test_explain_describes_both_inputs():
     )
     for said in (
         "source the rows of payments, which are those of the DataFrame payments",
-        "of payments, rows for which p.oid is true are kept",
+        "rows with a null in their key",
         "where panes and retractions for which item IS NULL is true are emitted",
         "shown item, p.amount; then window",
     ):
@@ -293,3 +296,9 @@ def test_a_join_gives_the_rows_of_nested_loops(orders, payments, spans, how):
         for pane in sql(text + emit).run(script.advance_watermark_to_infinity()):
             found[tuple(pane.values.values())] += 1 if pane.kind == "PANE" else -1
         assert +found == expected, emit
+
+
+def test_rows_of_null_keys_that_no_side_keeps_are_dropped_and_listed():
+    query = sql(f"SELECT item, amount {PAIRS.format('', 'EMIT CHANGES')}", with_dropped=True)
+    dropped = [pane.values for pane in query.run(PAID) if pane.reason == "null_key"]
+    assert dropped == [{"orders": ORDERS[1], "payments": None}, {"orders": None, "payments": PAYMENTS[2]}]

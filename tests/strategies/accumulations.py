@@ -29,7 +29,18 @@ count_distinct = st.lists(any_column, min_size=1, max_size=2, unique=True).map(l
 approx_count_distinct = st.builds(a.ApproxCountDistinct, any_column, rsd=st.sampled_from([0.05, 0.2]))
 top_n = st.builds(a.TopN, st.integers(1, 3), any_column)
 bottom_n = st.builds(a.BottomN, st.integers(1, 3), any_column)
-top_n_by_key = st.builds(a.TopNByKey, st.integers(1, 3), key=any_column, value=any_column)
+by_key = {"key": any_column, "value": any_column, "with_ties": st.booleans()}
+top_n_by_key = st.builds(a.TopNByKey, st.integers(1, 3), **by_key)
+bottom_n_by_key = st.builds(a.BottomNByKey, st.integers(1, 3), **by_key)
+bits = st.sampled_from([a.BitAnd, a.BitOr, a.BitXor]).map(lambda kind: kind("score"))
+booleans = st.sampled_from([a.BoolAnd, a.BoolOr, a.CountIf]).map(lambda kind: kind("flag"))
+frequencies = st.builds(a.Histogram, any_column) | st.builds(a.MostFrequent, st.integers(1, 3), any_column)
+mode = st.builds(a.Mode, any_column)
+product = st.builds(a.Product, st.sampled_from(["score", "cost"]))
+shapes = st.builds(a.Skewness, numbers) | st.builds(a.Kurtosis, numbers) | st.builds(a.Entropy, any_column)
+of_two = st.sampled_from([a.Covariance, a.Correlation, a.LinearRegression]).flatmap(
+    lambda kind: st.builds(kind, numbers, numbers)
+)
 quantiles = st.builds(a.Quantiles, numbers, st.sampled_from([(0.25, 0.5, 0.75), (0.0, 1.0), (0.9,)]))
 median = st.builds(a.Median, numbers)
 reduce_ = st.builds(a.Reduce, st.sampled_from([operator.add, operator.xor]), st.just("score"))
@@ -59,9 +70,11 @@ exact = st.one_of(
     count_distinct,
     top_n,
     bottom_n,
-    top_n_by_key,
+    st.one_of(top_n_by_key, bottom_n_by_key, bits, booleans, frequencies, mode),
     reduce_,
     fold,
     own_accumulations,
 )
-accumulations = st.one_of(exact, exact, sum_, mean, variance, std_dev, approx_count_distinct, quantiles, median)
+accumulations = st.one_of(
+    exact, exact, sum_, mean, variance, std_dev, approx_count_distinct, quantiles, median, shapes, of_two, product
+)

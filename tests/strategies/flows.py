@@ -18,7 +18,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Never, Repeatedly, Trigger
 from tests.declared_options import said
 from tests.seconds import S
-from tests.strategies.merges import JOINS, policies, scripts
+from tests.strategies.merges import JOINS, null_keys, policies, scripts
 from tests.strategies.pipelines import combiners, modes, retracting
 from tests.strategies.triggers import usual_triggers
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows, taking
@@ -176,7 +176,7 @@ def _accumulations(draw: st.DrawFn, sides: dict[str, Side], join: bool) -> dict[
     names = list(sides)
     if join:
         left, right = draw(st.permutations(names))[:2]
-        return {"pairs": draw(st.sampled_from(JOINS))(left, right)}
+        return {"pairs": draw(st.sampled_from(JOINS))(left, right, null_keys=draw(null_keys))}
     of_one = [
         inner.of(name)
         for name, side in sides.items()

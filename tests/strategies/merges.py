@@ -20,6 +20,7 @@ from tests.strategies.windows import fixed_windows, global_windows, sessions, sl
 NAMES = ("orders", "clicks", "visits")
 JOINS = (a.InnerJoin, a.LeftOuterJoin, a.RightOuterJoin, a.FullOuterJoin)
 
+null_keys: st.SearchStrategy[Any] = st.sampled_from(["unmatched", "unmatched", "pair"])
 windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows)
 policies = st.one_of(
     st.builds(bm.BoundedOutOfOrderness, st.just(0), idle_timeout=st.sampled_from([None, None, 1, 4])),
@@ -50,7 +51,7 @@ def sides(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
 def joins(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
     """Joins of two of the inputs."""
     two = st.permutations(names).map(lambda names: names[:2])
-    return st.builds(lambda kind, two: kind(*two), st.sampled_from(JOINS), two)
+    return st.builds(lambda kind, two, nulls: kind(*two, null_keys=nulls), st.sampled_from(JOINS), two, null_keys)
 
 
 @st.composite
@@ -63,7 +64,7 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
     if cuts and draw(st.booleans()):
         kept["keep_for"] = draw(st.dictionaries(st.sampled_from(two), st.sampled_from([1, 4, 12])))
     kind = draw(st.sampled_from(JOINS[:1] if window.overlaps else JOINS))
-    return kind(*two, once=True, **kept)
+    return kind(*two, once=True, null_keys=draw(null_keys), **kept)
 
 
 @st.composite
@@ -73,7 +74,8 @@ def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accu
     before, after = draw(st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)]))
     one_sided = {(of, other): a.RightOuterJoin, (other, of): a.LeftOuterJoin}
     sides = draw(st.sampled_from(list(one_sided)))
-    return bm.Within(before, of=of, after=after), draw(st.sampled_from([a.InnerJoin, one_sided[sides]]))(*sides)
+    kind = draw(st.sampled_from([a.InnerJoin, one_sided[sides]]))
+    return bm.Within(before, of=of, after=after), kind(*sides, null_keys=draw(null_keys))
 
 
 @st.composite

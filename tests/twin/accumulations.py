@@ -6,9 +6,11 @@ See rules/panes.md#values-of-a-pane-without-rows, rules/output.md#order-dependen
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -110,6 +112,108 @@ def _std_dev(spread: a.StdDev, rows: Sequence[Row]) -> float | None:
     return None if variance is None else math.sqrt(variance)
 
 
+def _exact(values: Sequence[Any]) -> list[Any]:
+    """Numbers as doubles, and exact from there, so that equal values do not vary."""
+    doubles = [float(value) for value in values]
+    return list(map(Fraction, doubles)) if all(map(math.isfinite, doubles)) else [math.nan] * len(doubles)
+
+
+def _moments(values: Sequence[Any], *powers: int) -> list[float]:
+    exact = _exact(values)
+    mean = sum(exact) / len(exact)
+    return [float(sum((value - mean) ** power for value in exact)) for power in powers]
+
+
+def _skewness(skewness: a.Skewness, rows: Sequence[Row]) -> float | None:
+    values = _values(rows, skewness.column)
+    m2, m3 = _moments(values, 2, 3) if values else (0.0, 0.0)
+    return None if m2 == 0 else math.sqrt(len(values)) * m3 / m2**1.5
+
+
+def _kurtosis(kurtosis: a.Kurtosis, rows: Sequence[Row]) -> float | None:
+    values = _values(rows, kurtosis.column)
+    m2, m4 = _moments(values, 2, 4) if values else (0.0, 0.0)
+    return None if m2 == 0 else len(values) * m4 / m2**2 - 3
+
+
+class _Pairs:
+    """The rows that have both columns: their number, means, and sums of products."""
+
+    def __init__(self, of: a.Covariance | a.Correlation | a.LinearRegression, rows: Sequence[Row]) -> None:
+        found = [(row.values.get(of.x), row.values.get(of.y)) for row in rows]
+        both = [(x, y) for x, y in found if x is not None and y is not None]
+        xs, ys = (_exact(values) for values in zip(*both, strict=True)) if both else ([], [])
+        self.n = len(both)
+        x, y = (sum(values) / len(values) if values else 0 for values in (xs, ys))
+        self.x, self.y = float(x), float(y)
+        self.xy = float(sum((one - x) * (other - y) for one, other in zip(xs, ys, strict=True)))
+        self.xx, self.yy = float(sum((one - x) ** 2 for one in xs)), float(sum((one - y) ** 2 for one in ys))
+
+
+def _covariance(of: a.Covariance, rows: Sequence[Row]) -> float | None:
+    pairs = _Pairs(of, rows)
+    divisor = pairs.n if of.population else pairs.n - 1
+    return pairs.xy / divisor if divisor > 0 else None
+
+
+def _correlation(of: a.Correlation, rows: Sequence[Row]) -> float | None:
+    pairs = _Pairs(of, rows)
+    return pairs.xy / math.sqrt(pairs.xx) / math.sqrt(pairs.yy) if pairs.xx and pairs.yy else None
+
+
+def _regression(of: a.LinearRegression, rows: Sequence[Row]) -> dict[str, Any]:
+    pairs = _Pairs(of, rows)
+    slope = pairs.xy / pairs.xx if pairs.xx else None
+    line = {
+        "slope": slope,
+        "intercept": None if slope is None else pairs.y - slope * pairs.x,
+        "r2": None if slope is None else pairs.xy**2 / pairs.xx / pairs.yy if pairs.yy else 1.0,
+    }
+    sums = {"avgx": pairs.x, "avgy": pairs.y, "sxx": pairs.xx, "syy": pairs.yy, "sxy": pairs.xy}
+    return {"count": pairs.n, **line, **(sums if pairs.n else dict.fromkeys(sums))}
+
+
+def _bits(operation: Callable[[int, int], int]) -> Callable[[Any, Sequence[Row]], int | None]:
+    def compute(of: Any, rows: Sequence[Row]) -> int | None:
+        values = _values(rows, of.column)
+        return reduce(operation, values) if values else None
+
+    return compute
+
+
+def _if_any(combine: Callable[[Sequence[bool]], Any]) -> Callable[[Any, Sequence[Row]], Any]:
+    def compute(of: Any, rows: Sequence[Row]) -> Any:
+        values = _values(rows, of.column)
+        return combine(values) if values else None
+
+    return compute
+
+
+def _sum_list(of: a.SumList, rows: Sequence[Row]) -> Any:
+    items = [item for value in _values(rows, of.column) for item in value if item is not None]
+    return _sum(a.Sum("item"), [Row(0, 0, {"item": item}, before_end=True) for item in items])
+
+
+def _histogram(of: Any, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    values = _values(rows, of.column)
+    counts = [sum(spark_order(value) == spark_order(other) for other in values) for value in _distinct(values)]
+    return [{"value": value, "count": count} for value, count in zip(_distinct(values), counts, strict=True)]
+
+
+def _most_frequent(of: a.MostFrequent, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return sorted(_histogram(of, rows), key=lambda pair: -pair["count"])[: of.n]
+
+
+def _mode(of: a.Mode, rows: Sequence[Row]) -> Any:
+    pairs = sorted(_histogram(of, rows), key=lambda pair: -pair["count"])
+    return pairs[0]["value"] if pairs else None
+
+
+def _entropy(of: a.Entropy, rows: Sequence[Row]) -> float | None:
+    counts = [pair["count"] for pair in _histogram(of, rows)]
+    return -sum(n / sum(counts) * math.log2(n / sum(counts)) for n in counts) if counts else None
+
+
 def _min(least: a.Min, rows: Sequence[Row]) -> Any:
     return (_sorted(rows, least.column) or [None])[0]
 
@@ -187,16 +291,19 @@ def _bottom(bottom: a.BottomN, rows: Sequence[Row]) -> list[Any]:
     return _sorted(rows, bottom.column)[: bottom.n]
 
 
-def _top_by_key(top: a.TopNByKey, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    greatest: dict[Any, tuple[Any, Any]] = {}
+def _by_key(of: a.TopNByKey | a.BottomNByKey, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    greatest = isinstance(of, a.TopNByKey)
+    outermost: dict[Any, tuple[Any, Any]] = {}
     for row in rows:
-        key, value = row.values.get(top.key), row.values.get(top.value)
+        key, value = row.values.get(of.key), row.values.get(of.value)
         if value is not None:
-            _, best = greatest.get(spark_order(key), (key, value))
-            greatest[spark_order(key)] = (key, max(best, value, key=spark_order))
-    by_key = sorted(greatest.values(), key=lambda pair: spark_order(pair[0]))
-    best_first = sorted(by_key, key=lambda pair: spark_order(pair[1]), reverse=True)  # stable: equal values by key
-    return [{"key": key, "value": value} for key, value in best_first[: top.n]]
+            _, best = outermost.get(spark_order(key), (key, value))
+            outermost[spark_order(key)] = (key, (max if greatest else min)(best, value, key=spark_order))
+    by_key = sorted(outermost.values(), key=lambda pair: spark_order(pair[0]))
+    in_order = sorted(by_key, key=lambda pair: spark_order(pair[1]), reverse=greatest)  # stable: equal values by key
+    last = spark_order(in_order[min(of.n, len(in_order)) - 1][1]) if in_order else None
+    tied = [pair for pair in in_order[of.n :] if of.with_ties and spark_order(pair[1]) == last]
+    return [{"key": key, "value": value} for key, value in [*in_order[: of.n], *tied]]
 
 
 def _percentiles(values: Sequence[Any], probabilities: Sequence[float]) -> list[float] | None:
@@ -275,7 +382,25 @@ VALUES: dict[type[Accumulation], Callable[[Any, Sequence[Row]], Any]] = {
     a.ApproxCountDistinct: _approx_count_distinct,
     a.TopN: _top,
     a.BottomN: _bottom,
-    a.TopNByKey: _top_by_key,
+    a.TopNByKey: _by_key,
+    a.BottomNByKey: _by_key,
+    a.Skewness: _skewness,
+    a.Kurtosis: _kurtosis,
+    a.Covariance: _covariance,
+    a.Correlation: _correlation,
+    a.LinearRegression: _regression,
+    a.BitAnd: _bits(operator.and_),
+    a.BitOr: _bits(operator.or_),
+    a.BitXor: _bits(operator.xor),
+    a.BoolAnd: _if_any(all),
+    a.BoolOr: _if_any(any),
+    a.CountIf: lambda of, rows: sum(_values(rows, of.column)),
+    a.Product: _if_any(lambda values: math.prod(map(float, values))),
+    a.SumList: _sum_list,
+    a.Histogram: _histogram,
+    a.MostFrequent: _most_frequent,
+    a.Mode: _mode,
+    a.Entropy: _entropy,
     a.Quantiles: _quantiles,
     a.Median: _median,
     a.Reduce: _reduce,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import beamish as bm
@@ -38,12 +38,30 @@ def value_of_inputs(
     if isinstance(window, bm.Within):
         return [*meeting(accumulation, rows, inputs, window)]
     left, right = (rows_of(name, rows, inputs) for name in (accumulation.left, accumulation.right))
-    pairs: list[tuple[Any, Any]] = [(one, other) for one in left for other in right]
-    if keeps_left and not right:
+    apart = any(has_no_match(accumulation, row, inputs) for row in rows)
+    pairs: list[tuple[Any, Any]] = [] if apart else [(one, other) for one in left for other in right]
+    if keeps_left and (apart or not right):
         pairs += [(one, None) for one in left]
-    if keeps_right and not left:
+    if keeps_right and (apart or not left):
         pairs += [(None, other) for other in right]
     return [{accumulation.left: one, accumulation.right: other} for one, other in pairs]
+
+
+def has_no_match(join: Join, row: Row, inputs: Sequence[Relation]) -> bool:
+    """Whether it is a row of a side with a null in its key (rules/stages.md#null-keys)."""
+    if join.null_keys == "pair" or row.input not in (join.left, join.right):
+        return False
+    (keys,) = (one.keys for one in inputs if one.name == row.input)
+    return any(row.values.get(column) is None for column in keys)
+
+
+def is_dropped(accumulations: Mapping[str, Accumulation], row: Row, inputs: Sequence[Relation]) -> bool:
+    """Whether it has no match, and its side emits no unmatched row."""
+    for join in accumulations.values():
+        if isinstance(join, Join):
+            keeps = dict(zip((join.left, join.right), JOINS[type(join)], strict=True))
+            return has_no_match(join, row, inputs) and not keeps[str(row.input)]
+    return False
 
 
 def meeting(join: Join, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.Within) -> Iterator[dict[str, Any]]:

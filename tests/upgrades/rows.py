@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import Count, InnerJoin, Max, Min, Sum
+from beamish.accumulations import Count, FullOuterJoin, InnerJoin, Max, Min, Sum
 from beamish.testing import TestStream
 from tests.upgrades.carried import AS_THEY_COME, SHARDS, BothTypes
 
@@ -738,6 +738,9 @@ OF_TWO = (
 )
 
 
+OF_NULLS = TestStream().add(rows_of((1, None, 1), (3, "b", 4)), input="left")
+
+
 def _merges() -> Iterator[Row]:
     part = "a merge"
     yield Row(
@@ -783,6 +786,27 @@ def _merges() -> Iterator[Row]:
         ("`keep_for` removed", {"once": True, "keep_for": {"left": 5}}, {"once": True}, "once=True"),
     ):
         yield Row(part, change, pairs(**then), pairs(**now), OF_TWO, 2, None, "accumulation p", says)
+
+    nulls = OF_NULLS.add(rows_of((2, None, 16), (4, "b", 32)), input="right").advance_watermark_to(10)
+    yield Row(
+        part,
+        "`null_keys` of a join: from the next rows on",
+        pairs(null_keys="pair"),
+        pairs(),
+        nulls,
+        1,
+        ("b 0-10 p={'left': {'ts': 3.0, 'v': 4, 'w': -4}, 'right': {'ts': 4.0, 'v': 32, 'w': -32}} ON_TIME",),
+    )
+    full, old = (
+        bm.merge(left=_side(), right=_side())
+        .window(bm.FixedWindows(10))
+        .accumulating_and_retracting()
+        .accumulate(p=join)
+        for join in (FullOuterJoin("left", "right"), FullOuterJoin("left", "right", null_keys="pair"))
+    )
+    yield Row(
+        part, "`null_keys` of a `FullOuterJoin` that retracts", old, full, nulls, 1, None, "null keys", "unmatched"
+    )
 
     def join(**how: Any) -> bm.Pipeline:
         left = bm.Pipeline().event_time("ts", BOUND)

@@ -90,6 +90,11 @@ def held(folder: Path) -> None:
     assert one.n == 2
 
 
+def keys(folder: Path) -> None:
+    found = JOIN.state(start_spark(), folder / "join").keys(key="red").collect()
+    assert [row.stored for row in found] == ["versions of teams"]
+
+
 def versions(folder: Path) -> None:
     assert JOIN.state(start_spark(), folder / "join").versions().count() == 2
 
@@ -103,6 +108,7 @@ CALLS: dict[str, Callable[[Path], None]] = {
     "CheckpointState.windows": windows,
     "CheckpointState.rows": kept_rows,
     "CheckpointState.held": held,
+    "CheckpointState.keys": keys,
     "CheckpointState.versions": versions,
 }
 """By the call's name."""

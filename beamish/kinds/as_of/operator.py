@@ -19,13 +19,15 @@ from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
 from beamish.contract.operator import Native, Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND, Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_updates, match_rows, read_us
 from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table, net, pack_left, taken_back
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
-from beamish.kinds.versions.plan import pack_changes, time_us_of
+from beamish.kinds.versions.plan import null_key, pack_changes, time_us_of
+from beamish.kinds.versions.reading import stored_versions
 from beamish.kinds.versions.table import LATEST, TablePolicy, versions_table
 from beamish.kinds.versions.table_shard import TableShard, table_note
 from beamish.watermarks import NO_WATERMARK_US
@@ -112,7 +114,8 @@ class AsOfShard(TableShard):
         takes_back = np.zeros(len(time_us), dtype=bool)
         if plan.left.retracts:
             takes_back = arrived["sign"].to_numpy() < 0
-        why = why_dropped(arrived["time_us"], None, NO_WATERMARK_US)
+        without_match = null_key(arrived) if plan.options.how == "inner" else None
+        why = why_dropped(arrived["time_us"], without_match, NO_WATERMARK_US)
         why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._lateness_us))] = EXPIRED
         at = np.flatnonzero(why == TAKEN)
         if takes_back.any():
@@ -213,6 +216,26 @@ class AsOfOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return AsOfShard(self, self.plan, store, self.policy)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        plan, keys = self.plan, list(self.stored_keys.names)
+        name, lateness_us = plan.left.name, plan.table.options.allowed_lateness.us
+        for part, what, past_us in (
+            (WAITING, f"rows of {name} that wait", plan.options.grace.us + 1),
+            (KEPT, f"emitted rows of {name}, which late changes correct", lateness_us + 1),
+        ):
+            rows = left_table(plan, part, self.policy.spans).open(store).stored()
+            time_us, waits = rows["time_us"], part is WAITING
+            yield StoredPart(
+                what,
+                pa.table(rows.keys, names=keys) if keys else rows.cells.select([]),
+                time_us,
+                time_us,
+                due_us=time_us + past_us if waits else None,
+                then="they are joined and emitted" if waits else "",
+                ends_us=None if waits else time_us + past_us,
+            )
+        yield from stored_versions(store, keys, f"versions of {plan.takes[TABLE].name}")
 
     def tables(self) -> Sequence[KeyedTable]:
         rows = [left_table(self.plan, name, self.policy.spans) for name in (WAITING, KEPT)]

@@ -153,9 +153,11 @@ class AsOfStage(Stage):
         return AsOfStage(options, self.table, is_final=True)
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        return {Keeps.VERSIONS: takes[TABLE].name}
+        return {Keeps.VERSIONS: takes[TABLE].name, Keeps.KEYS: None}
 
     def at_rest(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps, *, shards: int) -> AtRest:
+        if what is Keeps.KEYS:
+            return super().at_rest(takes, notes, what, shards=shards)
         return TableAtRest.of(notes, takes[TABLE].name)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:

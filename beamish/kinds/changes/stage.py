@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import Keeps
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
@@ -95,6 +96,9 @@ class ChangesStage(Stage):
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         assert self.suppress is not None  # noqa: S101 - it is checked
         return ChangesOperator(make_plan(self.options, takes[0], self.gives(takes), self.suppress, shards))
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.KEYS: None}
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]

@@ -17,6 +17,7 @@ from beamish.contract.drops import DUPLICATE, OUT_OF_RETENTION, TAKEN, Counts, D
 from beamish.contract.keys import from_shards, times_of, to_shards
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
@@ -106,6 +107,28 @@ class DuplicatesOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return DuplicatesShard(self, self.plan, store, self._remembered(store))
+
+    @property
+    def stored_keys(self) -> pa.Schema:
+        return self.plan.id_schema
+
+    @property
+    def sharded_by(self) -> Sequence[str]:
+        return [self.plan.id_schema.names[place] for place in self.plan.key_of_ids]
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        plan, ids = self.plan, self._remembered(store).stored()
+        until_us = ids["until_us"]
+        time_us = until_us - plan.within_us
+        yield StoredPart(
+            "ids of rows",
+            ids.cells.rename_columns(plan.id_schema.names),
+            time_us,
+            time_us,
+            due_us=until_us,
+            then="the first of them expires, and a row with it is emitted again",
+            ends_us=until_us,
+        )
 
     def tables(self) -> Sequence[KeyedTable]:
         return [ids_table(self.plan.id_schema, self.plan.key_of_ids, self._remembered)]

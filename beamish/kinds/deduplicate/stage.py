@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import Keeps
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
 from beamish.contract.stage import Stage
@@ -69,6 +70,9 @@ class DeduplicateStage(Stage):
         return DuplicatesOperator(
             make_duplicates_plan(self.options, takes[0], self.gives(takes), shards, with_dropped=self.with_dropped)
         )
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.KEYS: None}
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         relation = takes[0]

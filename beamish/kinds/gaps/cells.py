@@ -282,11 +282,22 @@ def net(old: Filled, new: Filled, values: Sequence[pa.Array]) -> tuple[Flags, Fl
     return ~equal[of_old], ~equal[of_new], twice[of_old], twice[of_new]
 
 
+def reach_of(plan: GapsPlan, cells: Cells) -> Ints:
+    """The last cell that may be filled after each: int64."""
+    reach_us: Ints = plan.options.cell_us(np.minimum(cells["last_us"] + plan.options.within.us, LATEST_US))
+    return reach_us
+
+
+def ends_of(plan: GapsPlan, cells: Cells) -> Ints:
+    """The watermark at which each is dropped, unless later ones take its place before: int64."""
+    ends_us: Ints = plan.settled_us(np.maximum(reach_of(plan, cells), cells["cell_us"]))
+    return ends_us
+
+
 def due_us(plan: GapsPlan, gaps: Gaps, cells: Cells, watermark_us: int) -> Ints:
     """When something is due after each cell: a filled row, or that it is dropped; int64, one per gap."""
     step_us = plan.options.step.us
-    reach_us = plan.options.cell_us(np.minimum(cells["last_us"][gaps.at] + plan.options.within.us, LATEST_US))
-    dropped_us = plan.settled_us(np.maximum(reach_us, cells["cell_us"][gaps.at]))
+    reach_us, dropped_us = reach_of(plan, cells)[gaps.at], ends_of(plan, cells)[gaps.at]
     has_next = gaps.next != NOWHERE
     next_cell_us = np.where(has_next, cells["cell_us"][gaps.next], END_OF_TIME_US)
     if plan.options.by is FillBy.LINEAR:
@@ -306,8 +317,7 @@ def outlived(plan: GapsPlan, gaps: Gaps, cells: Cells, watermark_us: int) -> Fla
     """
     if watermark_us == NO_WATERMARK_US:
         return np.zeros(len(gaps.at), dtype=bool)
-    reach_us = plan.options.cell_us(np.minimum(cells["last_us"][gaps.at] + plan.options.within.us, LATEST_US))
-    past: Flags = plan.settled_us(np.maximum(reach_us, cells["cell_us"][gaps.at])) <= watermark_us
+    past: Flags = ends_of(plan, cells)[gaps.at] <= watermark_us
     has_next = gaps.next != NOWHERE
     settled = has_next & (plan.settled_us(np.where(has_next, cells["cell_us"][gaps.next], 0)) <= watermark_us)
     both: Flags = past | settled

@@ -17,6 +17,7 @@ from beamish.contract.drops import EXPIRED, TAKEN, Counts, Drops, structs, why_d
 from beamish.contract.keys import from_shards, times_of, to_shards
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import PANE_KIND, RETRACTION_KIND, UNKNOWN, Updates, make_block
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints, cast
@@ -30,6 +31,7 @@ from beamish.kinds.gaps.cells import (
     cells_table,
     changes,
     due_us,
+    ends_of,
     gaps,
     merge,
     net,
@@ -231,6 +233,21 @@ class GapsOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return GapsShard(self, self.plan, store)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        plan, cells = self.plan, cells_table(self.plan).open(store).stored()
+        names, due_us, ends_us = plan.key_schema.names, cells["due_us"], ends_of(plan, cells)
+        yield StoredPart(
+            f"cells of {plan.options.step} with rows",
+            pa.table(cells.keys, names=names) if names else cells.cells.select([]),
+            cells["first_us"],
+            cells["last_us"],
+            due_us=due_us,
+            then=np.where(
+                due_us < ends_us, "a gap is filled", "it takes no more rows, and nothing is filled after it"
+            ).tolist(),
+            ends_us=ends_us,
+        )
 
     def tables(self) -> Sequence[KeyedTable]:
         return [cells_table(self.plan)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import Keeps
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
@@ -104,6 +105,9 @@ class GapsStage(Stage):
             with_dropped=self.with_dropped,
         )
         return GapsOperator(plan)
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.KEYS: None}
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         relation, options = takes[0], self.options

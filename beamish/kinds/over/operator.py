@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.at_rest import Answer, Asked
+from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.clocks import horizon_us
 from beamish.contract.drops import TAKEN, Drops, structs, why_dropped
 from beamish.contract.held import HeldRows
@@ -23,6 +23,7 @@ from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
 from beamish.contract.operator import Native, Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND, Updates, make_block
 from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.kernels.buffers import Flags, Ints
@@ -42,6 +43,7 @@ from beamish.kinds.over.rows import (
 )
 from beamish.kinds.over.sequence import Ordered, holds, lifted, numbers_of_equals, order_of, own_keys
 from beamish.tables.notes import OVER, NotedShard
+from beamish.tables.records import Records
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -603,6 +605,43 @@ class WaitingRows(HeldRows):
         return output, output["timestamp"].combine_chunks().cast(pa.int64()).to_numpy(), due_us
 
 
+def stored_parts(plan: OverPlan, store: Store) -> Iterator[StoredPart]:
+    """The entries of keys in a shard: rows that wait, emitted rows in the frames of others, and the past."""
+    rows, tail = rows_table(plan, SpanPolicy()).open(store).stored(), tail_table(plan).open(store).stored()
+    past, lead, span_us = past_table(plan).open(store).stored(), plan.options.lead, plan.span_us + 1
+    waits = OverRows.concat([one.take(~one.is_shown) for one in (rows, tail)])
+    follows = (
+        f"wait for {'a row' if lead == 1 else f'{lead} rows'} after each (Lead)"
+        if lead
+        else "wait until their time is passed"
+    )
+    then = "the first of them is emitted"
+    yield attrs.evolve(_part(plan, f"rows that {follows}", waits), due_us=waits["due_us"], then=then)
+    rows, tail = rows.take(rows.is_shown), tail.take(tail.is_shown)
+    words = "emitted rows, which are in the frame of later ones" + ", or corrected" * plan.options.retracts
+    yield attrs.evolve(_part(plan, words, rows), ends_us=None if plan.has_past else rows.time_us + span_us)
+    yield _part(plan, "emitted rows, for Lag and Lead", tail)
+    forget = plan.options.forget_after
+    last_us = past["last_us"]
+    yield StoredPart(
+        "rows before these, of which only counts and accumulators are stored",
+        _own_keys(plan, past),
+        last_us,
+        last_us,
+        past["rows"],
+        ends_us=None if forget is None else last_us + forget.us,
+    )
+
+
+def _part(plan: OverPlan, what: str, rows: OverRows) -> StoredPart:
+    return StoredPart(what, _own_keys(plan, rows), rows.time_us, rows.time_us)
+
+
+def _own_keys(plan: OverPlan, records: Records) -> pa.Table:
+    names = plan.key_schema.names
+    return pa.table(records.keys, names=names) if names else records.cells.select([])
+
+
 @attrs.define(slots=False, eq=False)
 class OverOperator(Operator):
     """The operator of an over stage (see ``contract/operator.py``).
@@ -632,7 +671,10 @@ class OverOperator(Operator):
         return OverShard(self, self.plan, store, self.policy)
 
     def answer(self, asked: Asked) -> Answer:
-        return WaitingRows(self, WAITING, self.plan)
+        return WaitingRows(self, WAITING, self.plan) if asked.what is Keeps.HELD else super().answer(asked)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        return stored_parts(self.plan, store)
 
     def tables(self) -> Sequence[KeyedTable]:
         return [rows_table(self.plan, self.policy), tail_table(self.plan), past_table(self.plan)]

@@ -169,7 +169,7 @@ class OverStage(Stage):
         return OverStage(options, is_final=True)
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        return {Keeps.HELD: WAITING}
+        return {Keeps.HELD: WAITING, Keeps.KEYS: None}
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import attrs
 import numpy as np
@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from beamish.contract.held import HeldRows
 from beamish.contract.stored import Store
+from beamish.contract.stored_keys import UNTIL_NEVER_US, StoredPart
 from beamish.contract.updates import EARLY, TIMESTAMP, Updates, make_block
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kinds.rolling.plan import TIME, RollingPlan
-from beamish.kinds.rolling.tables import DEFAULT_POLICY, ROWS, SLICES, Rows, rows_table, slices_table
+from beamish.kinds.rolling.tables import DEFAULT_POLICY, ROWS, SLICES, Rows, Slices, rows_table, slices_table
 from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "rolling spans"
@@ -48,6 +49,41 @@ class LiveRows(HeldRows):
         return self.operator.rows([_updates(plan, rows)]), rows["time_us"], due_us
 
 
+def stored_parts(plan: RollingPlan, store: Store, watermark_us: int) -> Iterator[StoredPart]:
+    """The entries of keys in a shard: slices, and what changes when they enter and leave spans; emitted rows."""
+    slices, rows = slices_table(plan, DEFAULT_POLICY).open(store).stored(), rows_table(plan).open(store).stored()
+    start_us = slices["start_us"]
+    then = "and a row is emitted if values change"
+    changes = [(span.enters_us, f"rows enter the span {span.name!r}, {then}") for span in plan.spans]
+    changes += [(span.leaves_us, f"rows leave the span {span.name!r}, {then}") for span in plan.spans]
+    ahead = np.array([start_us + change_us for change_us, _ in changes])
+    ahead[ahead <= watermark_us] = UNTIL_NEVER_US
+    yield StoredPart(
+        f"rows, in slices of {plan.rolling.step}",
+        _own_keys(plan, slices),
+        start_us,
+        start_us,
+        slices["rows"],
+        due_us=ahead.min(axis=0),
+        then=[changes[i][1] for i in ahead.argmin(axis=0).tolist()],
+        ends_us=start_us + plan.kept_us + plan.lateness_us,
+    )
+    live = rows.take(rows["live"])
+    yield StoredPart(
+        "emitted rows",
+        _own_keys(plan, live),
+        live["time_us"],
+        live["time_us"],
+        values=live.values,
+        ends_us=np.where(live["is_last"], live["time_us"] + plan.lateness_us, UNTIL_NEVER_US),
+    )
+
+
+def _own_keys(plan: RollingPlan, records: Slices | Rows) -> pa.Table:
+    names = plan.of.key_schema.names
+    return pa.table(records.keys[: len(names)], names=names) if names else records.cells.select([])
+
+
 def _next_changes(plan: RollingPlan, groups: Groups, start_us: Ints, watermark_us: int) -> Ints:
     """The next boundary at which slices enter or leave a span, by group; END_OF_TIME_US: none."""
     found = np.full(groups.count, END_OF_TIME_US)
@@ -71,8 +107,8 @@ def _updates(plan: RollingPlan, rows: Rows) -> Updates:
         is_last=rows["is_last"],
         pane_time_us=rows["time_us"],
     )
-    names, time = plan.of.key_schema.names, pa.array(rows["time_us"]).cast(TIMESTAMP)
-    keys = pa.table(rows.keys[: len(names)], names=names) if names else rows.cells.select([])
+    time = pa.array(rows["time_us"]).cast(TIMESTAMP)
+    keys = _own_keys(plan, rows)
     if plan.history:
         return Updates(block, keys.append_column(TIME, time), rows.values)
     return Updates(block, keys, rows.values.add_column(0, TIME, time))

@@ -8,11 +8,12 @@ from functools import cached_property
 import attrs
 import pyarrow as pa
 
-from beamish.contract.at_rest import Answer, Asked
+from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
-from beamish.kinds.rolling.at_rest import NAME, LiveRows
+from beamish.contract.stored_keys import StoredPart
+from beamish.kinds.rolling.at_rest import NAME, LiveRows, stored_parts
 from beamish.kinds.rolling.plan import RollingPlan
 from beamish.kinds.rolling.shard import RollingShard
 from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table, totals_table
@@ -72,4 +73,7 @@ class RollingOperator(Operator):
         return [RollingShard.note(self.identity)]
 
     def answer(self, asked: Asked) -> Answer:
-        return LiveRows(self, NAME, self.plan)
+        return LiveRows(self, NAME, self.plan) if asked.what is Keeps.HELD else super().answer(asked)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        return stored_parts(self.plan, store, self.open(store).clocks.watermark_us)

@@ -109,7 +109,7 @@ class RollingStage(WindowStage):
     # Stored state
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        return {Keeps.HELD: NAME}
+        return {Keeps.HELD: NAME, Keeps.KEYS: None}
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return noted_takes(notes, takes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -11,10 +11,12 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.chain import Chained
 from beamish.contract.clocks import Clocks
-from beamish.contract.held import HeldRows
+from beamish.contract.held import HIDDEN, HeldRows
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
 from beamish.contract.stored import KeyedTable, Segments, Store, schema_texts
+from beamish.contract.stored_keys import StoredPart
+from beamish.instants import LATEST_US, instant_in_words
 from beamish.kernels.buffers import NO_VALUE, Ints
 from beamish.kinds.suppress.buffer import HeldTable, ends, entries, entry_name, held_store, layout_of
 from beamish.kinds.suppress.emission import Due, net_changes
@@ -130,6 +132,24 @@ class ChainedSuppress(Chained):
     def open(self, store: Store, before: Shard) -> SuppressShard:
         kind = NewestShard if self.of.slots.keeps_newest else SuppressShard
         return kind(before, self.suppress, store, self.policy)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        rows, _, due_us = SuppressedRows(self.of, self.suppress.name, self.suppress).held(store)
+        names, by_clock = self.of.stored_keys.names, self.suppress.until.by_clock
+        then = f"the suppress {self.suppress.name!r} emits them"
+        by_clocks = [
+            f"{then} when the clock reaches {instant_in_words(us)}" * (us <= LATEST_US) for us in due_us.tolist()
+        ]
+        times = rows["timestamp"].combine_chunks().cast(pa.int64()).fill_null(0).to_numpy()
+        yield StoredPart(
+            f"updates buffered by the suppress {self.suppress.name!r}",
+            rows.select(names),
+            times,
+            times,
+            values=rows.drop_columns([name for name in rows.schema.names if name in {*HIDDEN, "window", *names}]),
+            due_us=None if by_clock else due_us,
+            then=by_clocks if by_clock else then,
+        )
 
     def answer(self, asked: Asked) -> Answer | None:
         return SuppressedRows(self.of, self.suppress.name, self.suppress) if asked.what is Keeps.HELD else None

@@ -17,6 +17,7 @@ from beamish.contract.inputs import columns_of_where, sign_column, wanted
 from beamish.contract.keys import from_shards
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import (
     LATE,
     ON_TIME,
@@ -33,6 +34,7 @@ from beamish.kernels.order import sort_keys, sort_order
 from beamish.kinds.versions.folding import Folded
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.kinds.versions.plan import VersionsPlan, pack_changes
+from beamish.kinds.versions.reading import stored_versions
 from beamish.kinds.versions.table import TablePolicy, versions_table
 from beamish.kinds.versions.table_shard import TableShard, table_note
 
@@ -126,6 +128,9 @@ class VersionsOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return VersionsShard(self, self.plan, store, self.policy)
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        yield from stored_versions(store, self.stored_keys.names, "versions")
 
     def tables(self) -> Sequence[KeyedTable]:
         return [versions_table(self.plan.table, self.policy)]

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from beamish.contract.clocks import in_range
 from beamish.contract.inputs import check_change_columns, check_where, find_column, signs_of, where_identity
-from beamish.contract.keys import times_of, to_shards
+from beamish.contract.keys import any_null, times_of, to_shards
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.errors import ColumnError
@@ -289,7 +289,4 @@ def time_us_of(changes: pa.Table) -> Ints:
 
 def null_key(rows: pa.Table) -> Flags:
     """Whether a key column is null: bool, one per row."""
-    flags = np.zeros(rows.num_rows, dtype=bool)
-    for column in key_columns(rows):
-        flags |= column.is_null().to_numpy(zero_copy_only=False)
-    return flags
+    return any_null(key_columns(rows), rows.num_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, AtRest
 from beamish.contract.clocks import Clocks, horizon_us
 from beamish.contract.stored import Store
+from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import TIMESTAMP, timestamp_column
 from beamish.errors import OptionError, StateError
 from beamish.instants import END_OF_TIME_US, instant
@@ -72,6 +73,17 @@ class StoredTable:
         none = np.zeros(len(from_us), dtype=bool)
         times = [timestamp_column(from_us, none), pa.array(to_us, mask=to_us == END_OF_TIME_US).cast(TIMESTAMP)]
         return pa.table([*cells.columns, *times], schema=rows_schema(self.cells))
+
+
+def stored_versions(store: Store, keys: Sequence[str], what: str) -> Iterator[StoredPart]:
+    """The versions of a shard's keys; ``keys``: the names that the stage has for them."""
+    if store.get(VERSIONS) is None:
+        return
+    rows = StoredTable(store).rows(None)
+    from_us = rows[VALID_FROM].combine_chunks().cast(pa.int64()).to_numpy()
+    own = rows.select(list(range(len(keys)))).rename_columns(list(keys))
+    values = rows.drop_columns([*rows.schema.names[: len(keys)], VALID_FROM, VALID_TO])
+    yield StoredPart(what, own, from_us, from_us, values=values)
 
 
 @attrs.frozen(eq=False)

@@ -83,9 +83,11 @@ class VersionsStage(Stage):
         return VersionsStage(self.options, is_final=True)
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
-        return {Keeps.VERSIONS: None}
+        return {Keeps.VERSIONS: None, Keeps.KEYS: None}
 
     def at_rest(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps, *, shards: int) -> AtRest:
+        if what is Keeps.KEYS:
+            return super().at_rest(takes, notes, what, shards=shards)
         return TableAtRest.of(notes, None)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ from beamish.windows.windowings import WINDOWING
 
 Plans = Mapping[str | None, ReadPlan]
 """The plans of a stage, by the name of the windowing; None: a single one."""
-_ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
+_ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE, DropReason.NULL_KEY)
 _FIELD = pa.field(WINDOWING, pa.string())
 
 
@@ -320,7 +320,7 @@ def noted_windowings(
 def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The merged counts of several windowings over the same rows: by (row, window), and by row without window.
 
-    Each windowing counts every row that it drops for its event time; the oldest windowing counted all.
+    Each windowing counts every row that it drops for its event time or its key; the oldest windowing counted all.
     """
     total: dict[str, int] = {}
     for count in counts:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from beamish.accumulations.joins import Join
 from beamish.contract.inputs import describe_where
 from beamish.contract.relation import Relation
 from beamish.kernels.column_names import has_no_event_time
@@ -235,6 +236,7 @@ def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
     again = "duplicates, " if options.deduplication is not None else ""
     by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
     again += "rows older than the keep_for of their input, " * by_time
+    again += "rows with a null in their key, " * _drops_null_keys(options, takes)
     finished = ", rows of windows whose trigger has finished" * options.trigger.may_lose_rows(options.lateness)
     if options.counts_rows:
         brought = options.numbering is not None and options.numbering.numbered_by
@@ -242,6 +244,11 @@ def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
         return words + ("each is emitted with its reason" if options.lists_dropped else "with_dropped() lists them")
     words = f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows{finished}; "
     return words + ("each is emitted with its reason" if options.lists_dropped else "with_dropped() lists them")
+
+
+def _drops_null_keys(options: WindowOptions, takes: Sequence[Relation]) -> bool:
+    joins = (one for one in options.accumulations.values() if isinstance(one, Join))
+    return bool(takes[0].keys) and any(one.null_keys == "unmatched" and not all(one.gives_alone) for one in joins)
 
 
 def _is_signed(takes: Sequence[Relation]) -> bool:

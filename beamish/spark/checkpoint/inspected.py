@@ -5,7 +5,7 @@ Everything is read as of one committed batch, independent of a running query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable, without_secrets
-from beamish.contract.at_rest import Asked, AtRest, Keeps
+from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps, read_key
 from beamish.contract.stored import DictStore
+from beamish.contract.stored_keys import StoredKeys
 from beamish.errors import BeamishError, OptionError, StateError
 from beamish.flow import Flow
 from beamish.fusion.at_rest import stages_of
+from beamish.kernels.spec import UnreadableError
 from beamish.spark.checkpoint.entries import (
     answered,
     checkpoint_reader,
@@ -71,7 +73,55 @@ class StoredStage:
 
     def windows(self, asked: Asked) -> DataFrame:
         """Its selected windows (``kinds/window/stored/at_rest.py``); lazy."""
-        return answered(self.entries, self.notes, self.facts.asked(asked), self.facts.shards, self.name)
+        return self.answered(self.facts.asked(asked))
+
+    @property
+    def keeps(self) -> Collection[Keeps]:
+        """Its views, as far as they are known."""
+        return (Keeps.WINDOWS,) if self.facts.plan is not None else self.facts.about.keeps
+
+    def answer_of_keys(self, call: str, key: Any, flow: Flow | None) -> tuple[Mapping[str, Any], StoredKeys]:
+        """The selected keys, and what is stored of them.
+
+        Args:
+            call: for messages.
+            key: values of key columns, as given.
+            flow: the pipeline's; None: it is read from the description.
+
+        Raises:
+            StateError: it cannot be, or the state belongs to another stage.
+            OptionError: no such key column, or a value of another type.
+        """
+        at_rest = self._at_rest(flow)
+        every = at_rest.answer(Asked(Keeps.KEYS))
+        assert isinstance(every, StoredKeys)  # noqa: S101 - it keeps them
+        asked = read_key(call, key, every.of.stored_keys)
+        return asked, attrs.evolve(every, key=asked)
+
+    def key_columns(self, flow: Flow | None) -> pa.Schema:
+        """The columns of the keys that its state is stored by; for arguments and errors see ``answer_of_keys``."""
+        _, answer = self.answer_of_keys("why", None, flow)
+        return answer.of.stored_keys
+
+    def _at_rest(self, flow: Flow | None) -> AtRest:
+        about = self.facts.about
+        if flow is not None and 1 <= about.number <= len(flow.flows):
+            below = flow.flows[about.number - 1]
+            stage, takes = below.stage, list(below.takes)
+        else:
+            try:
+                stage, takes = about.rebuilt()
+            except UnreadableError:
+                raise StateError(
+                    f"why(): stage {about.number} has functions, expressions or classes that are not in the checkpoint; give its "
+                    "pipeline: bm.inspect(spark, checkpoint, pipeline)"
+                ) from None
+        shards = max(map(noted_shards, self.notes.values()), default=1)
+        return stage.at_rest(takes, list(self.notes.values()), Keeps.KEYS, shards=shards)
+
+    def answered(self, answer: Answer) -> DataFrame:
+        """The rows of an answer; lazy."""
+        return answered(self.entries, self.notes, answer, self.facts.shards, self.name)
 
     def next_segment(self) -> DataFrame | None:
         """The windows of the segment that is due first, or None."""

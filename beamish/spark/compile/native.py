@@ -24,7 +24,22 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
+from beamish.accumulations import (
+    BitAnd,
+    BitOr,
+    BitXor,
+    BoolAnd,
+    BoolOr,
+    Count,
+    CountDistinct,
+    CountIf,
+    Max,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+    Variance,
+)
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.updates import WINDOW
 from beamish.durations import Duration
@@ -118,6 +133,12 @@ _AGGREGATES: Mapping[type[Accumulation], Callable[[Any, _Values], Column]] = {
     Mean: lambda a, values: values.mean(a.column),
     Variance: lambda a, values: values.spread(F.var_pop, F.var_samp, of_all=a.population),
     StdDev: lambda a, values: values.spread(F.stddev_pop, F.stddev_samp, of_all=a.population),
+    BitAnd: lambda _, values: values.over(F.bit_and(values.column)),
+    BitOr: lambda _, values: values.over(F.bit_or(values.column)),
+    BitXor: lambda _, values: values.over(F.bit_xor(values.column)),
+    BoolAnd: lambda _, values: values.over(F.bool_and(values.column)),
+    BoolOr: lambda _, values: values.over(F.bool_or(values.column)),
+    CountIf: lambda _, values: values.over(F.count_if(values.column)),
     CountDistinct: lambda a, _: F.count_distinct(*map(column, a.columns)),
 }
 

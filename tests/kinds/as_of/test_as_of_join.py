@@ -98,3 +98,12 @@ def test_state_of_a_pipeline_without_a_table_has_no_versions():
 def test_initial_rows_need_the_event_time():
     with pytest.raises(bm.ColumnError, match="there is no column 'ts'"):
         RATES.run(TestStream().add([{"ts": 1, "cur": "EUR", "gone": False, "seq": 1}]), initial=[{"cur": "EUR"}])
+
+
+def test_a_row_of_a_null_key_is_dropped_on_arrival_or_comes_alone_when_due():
+    null = SCRIPT.add([{"at": 140, "paid": None}], input="orders")
+    (_, dropped) = join().with_dropped().run(null)
+    assert (str(dropped.reason), dropped.values["orders"]) == ("null_key", {"at": 140, "paid": None})
+    outer = join(how="left").with_dropped()
+    assert len(outer.run(null)) == 1
+    assert outer.run(null.advance_watermark_to(141))[-1].values["rates"] is None

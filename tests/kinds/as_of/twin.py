@@ -148,6 +148,8 @@ class AsOfTwin:
         for one in arrivals:
             if reason := one.no_time():
                 self.drop(self.left, one, reason)
+            elif self.options.how == "inner" and any(value is None for value in self.left.key_of(one.values)):
+                self.drop(self.left, one, DropReason.NULL_KEY)  # rules/stages.md#null-keys
             elif one.removes and is_past(one.time_us, self.lateness_us, self.w):
                 self.drop(self.left, one, DropReason.EXPIRED)
             else:

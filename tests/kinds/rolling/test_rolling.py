@@ -165,12 +165,10 @@ def test_state_shows_the_row_of_each_key_and_when_its_values_may_change_next():
         FEATURES.state(SCRIPT).windows()
 
 
-def test_inspect_knows_its_clocks_and_why_says_that_it_has_no_windows():
+def test_inspect_knows_its_clocks():
     ((bound, stores),) = stages_after(FEATURES.flow, SCRIPT.advance_watermark_to(200).events)
     facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0])
     assert dict(stage_lines(facts, 0, 0, ()))["watermark"] == "at 1970-01-01 00:03:20"
-    with pytest.raises(bm.PipelineError, match="no stage has windows"):
-        FEATURES.why(SCRIPT)
 
 
 def test_a_late_row_of_a_key_that_expires_in_its_step_starts_over():

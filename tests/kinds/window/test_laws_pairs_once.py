@@ -63,7 +63,7 @@ def test_the_pairs_are_those_of_a_plain_join_each_once(data):
     join = said(pipeline).accumulations["pairs"]
     panes = pipeline.run(script)
     once = Counter(pair for pair in pairs_of(panes, join) if None not in pair)
-    inner = {"pairs": InnerJoin(join.left, join.right)}
+    inner = {"pairs": InnerJoin(join.left, join.right, null_keys=join.null_keys)}
     plain = evolve(pipeline, accumulations=inner, mode=bm.AccumulationMode.ACCUMULATING).run(script)
     assert once == Counter(set(pairs_of(plain, join))), words(pipeline, script)
     alone = Counter(pair for pair in pairs_of(panes, join) if None in pair)

@@ -15,6 +15,7 @@ from beamish.windows.option import END_OF_TIME_US, Numbering
 from tests.kinds.deduplicate.twin_ids import Again, FirstCome, columns_read, id_of, remember
 from tests.kinds.window.twin_pairs_once import too_old
 from tests.twin.accumulations import Row
+from tests.twin.joins import is_dropped
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import same, spark_order
 from tests.twin.run import NO_WATERMARK, Key, Live, Twin, out_of_range
@@ -172,12 +173,13 @@ class CountedTwin(Twin):
             number = row.values.get(str(self.numbering.numbered_by))
             if number is None:
                 self.drop(key, None, DropReason.NULL_NUMBER, row)
-            else:
+            elif not self.dropped_for_key(key, row):
                 numbered.append((key, self.numbered(row, number, time_us)))
         return numbered
 
     def given(self, arrived: Sequence[Arrived]) -> list[tuple[Key, Row]]:
         """The rows with the next numbers, in order."""
+        arrived = [one for one in arrived if not self.dropped_for_key(*one[:2])]
         again = self.again(arrived)
         fresh = [one for one in arrived if not any(one[1] is row for row in again)]
         counts: dict[Any, int] = {}
@@ -189,6 +191,13 @@ class CountedTwin(Twin):
             counts[name] += 1
             numbered.append((key, self.numbered(row, number, time_us)))
         return numbered
+
+    def dropped_for_key(self, key: Key, row: Row) -> bool:
+        """Whether a row has a null in its key and can have no match in a join; it is dropped."""
+        gone = is_dropped(self.options.accumulations, row, self.takes)
+        if gone:
+            self.drop(key, None, DropReason.NULL_KEY, row)
+        return gone
 
     def place(self, arrived: Sequence[Arrived]) -> Any:
         """The order in which rows are counted."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import beamish as bm
 from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row
-from tests.twin.joins import JOINS, Join, row_without
+from tests.twin.joins import JOINS, Join, has_no_match, row_without
 from tests.twin.order import spark_order
 
 if TYPE_CHECKING:
@@ -58,8 +58,11 @@ def kept_at(once: Join, row: Row, time_us: int | None, watermark: float) -> bool
     return how_long is None or time_us is None or min(time_us + how_long.us, END_OF_TIME_US) > watermark
 
 
-def meets(window: Any, once: Join, one: Row, other: Row) -> bool:
-    """Do these rows match, in windows of this option?"""
+def meets(twin: Twin, once: Join, one: Row, other: Row) -> bool:
+    """Do these rows match, in the stage's windows?"""
+    window = twin.meets
+    if has_no_match(once, one, twin.takes):
+        return False
     if not isinstance(window, bm.Within):
         return True
     of, time = (one, other.time_us) if once.left == window.of else (other, one.time_us)
@@ -75,7 +78,7 @@ def pair_up(twin: Twin, key: Key, windows: Iterable[Live]) -> None:
     for window in windows:
         left, right = ([row for row in window.kept if row.input == name] for name in (once.left, once.right))
         for one in left:
-            window.due += [(one, row) for row in right if meets(twin.meets, once, one, row) and key.made.make(one, row)]
+            window.due += [(one, row) for row in right if meets(twin, once, one, row) and key.made.make(one, row)]
     for window in windows:
         let_go(twin, key, window)
 

@@ -22,6 +22,8 @@ class WatermarkProgress(Progress):
     def place(self, step: Step, bundle: Bundle) -> Flags:
         timed = _timed_rows(bundle)
         drop_untimed(step, bundle, timed)
+        for part in step.parts:
+            timed = part.admit_keys(step, bundle, timed)
         return timed
 
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:

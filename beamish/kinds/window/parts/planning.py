@@ -17,6 +17,7 @@ from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
 from beamish.kinds.window.parts.merged_panes import MergedPanesPart
+from beamish.kinds.window.parts.null_keys import NullKeysPart
 from beamish.kinds.window.parts.pairs_once import PairsOncePart
 from beamish.kinds.window.parts.removals import RemovalsPart
 from beamish.kinds.window.parts.retention import RetentionPart
@@ -29,6 +30,7 @@ from beamish.kinds.window.plan.part import Progress, WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
 
 PARTS: tuple[type[WindowPart], ...] = (
+    NullKeysPart,
     RetentionPart,
     PairsOncePart,
     RowErrorsPart,

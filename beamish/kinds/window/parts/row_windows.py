@@ -149,6 +149,9 @@ class RowProgress(Progress):
             bundle.place = pc.fill_null(brought.cast(pa.int64()), 0).to_numpy()
         else:
             counted = np.ones(len(bundle.time_us), dtype=bool)
+        for part in step.parts:
+            counted = part.admit_keys(step, bundle, counted)
+        if numbered_by is None:
             for part in step.parts:
                 counted = part.admit_rows(step, bundle, counted)
         rows = np.flatnonzero(counted)

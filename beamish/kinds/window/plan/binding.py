@@ -13,7 +13,7 @@ from beamish.accumulations.base.pairs_once import PairsOnce
 from beamish.accumulations.base.retractable import Keeper, retractable
 from beamish.contract.inputs import find_column
 from beamish.kernels.buffers import plain_type
-from beamish.kernels.column_names import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
+from beamish.kernels.column_names import APART, KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
 from beamish.kernels.field_paths import path_of
 from beamish.kernels.order import is_orderable
 from beamish.kernels.state_fields import Field
@@ -58,7 +58,7 @@ class BoundAccumulation:
         """Its input columns in a table of rows.
 
         For one that reads whole rows, the rows as one struct column; for retracting input, their sign first; their number, if
-        rows are numbered; their event time, for retention by time in count windows.
+        rows are numbered; their event time, for retention by time in count windows; whether they never have a match, in a full join.
         """
         columns = [table[name].combine_chunks() for name in self.columns]
         if self.accumulation.inputs is None:
@@ -66,7 +66,7 @@ class BoundAccumulation:
         return [
             *(
                 table[name].combine_chunks()
-                for name in (SIGN, NUMBER, KEPT_BY)
+                for name in (SIGN, NUMBER, KEPT_BY, APART)
                 if table.schema.get_field_index(name) >= 0
             ),
             *columns,

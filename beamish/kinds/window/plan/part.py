@@ -114,6 +114,10 @@ class WindowPart:
         """Wrap the function that adds entries to windows."""
         return add
 
+    def admit_keys(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
+        """Drop rows for their key, before they are numbered; returns which of ``rows`` remain: bool, one per row."""
+        return rows
+
     def admit_rows(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
         """For count windows, drop rows before they are numbered; returns which of ``rows`` remain: bool, one per row."""
         return rows

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.accumulations.joins import Join, NullKeys
 from beamish.contract.inputs import merged_inputs
 from beamish.contract.relation import Relation
 from beamish.contract.updates import PANE, TIMESTAMP, dropped_type
@@ -145,6 +146,17 @@ class WindowPlan:
         only = self.accumulations[0].bound if self.accumulations else None
         return only if only is not None and only.explodes else None
 
+    @property
+    def declared_join(self) -> Join | None:
+        """The same, as declared."""
+        declared = list(self.options.accumulations.values())
+        return declared[0] if declared and isinstance(declared[0], Join) else None
+
+    @property
+    def null_keys(self) -> NullKeys | None:
+        """The meaning of null keys; None: not a join, or without keys."""
+        return None if self.declared_join is None or not self.keys else self.declared_join.null_keys
+
     @cached_property
     def row_type(self) -> pa.DataType:
         """The type of a dropped row; in a merge a struct with one struct per input, of which only the row's own is not null."""
@@ -194,6 +206,7 @@ class WindowPlan:
         return spec_of(
             self.options,
             self.takes,
+            null_keys=self.null_keys,
             shards=self.shards,
             keys=columns_of(self.key_schema),
             ids=columns_of(self.schema.field(name) for name in self.options.id_columns),

@@ -18,7 +18,7 @@ from beamish.kernels.spec import read_spec, shown_spec
 from beamish.kernels.type_names import same_or_wider
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.window.plan.plan import WindowPlan
-from beamish.kinds.window.plan.spec import Spec, same_state
+from beamish.kinds.window.plan.spec import Spec, null_keys_of, same_state
 from beamish.kinds.window.state.segments import LAYOUT
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.tables.segments import SegmentStore
@@ -35,6 +35,12 @@ NEVER_HAD = (
 NEVER_STORED = (
     "keep the old ones, or start from a new checkpoint: windows anchored later take stored rows, which were never read for the new "
     f"one {_TABLE}"
+)
+NULL_KEYS = "null keys"
+NULLS_FROM_NOW_ON = "applies from the next rows on; rows of null keys in existing windows stay as they are"
+NULLS_RETRACTED = (
+    "keep the old meaning with null_keys=..., or start from a new checkpoint: joined rows of null keys were emitted under it, and would "
+    f"be retracted as others {_TABLE}"
 )
 BEGINS = "starts with no rows in existing windows"
 WIDER = "keeps its values: they are read as the wider type"
@@ -80,9 +86,11 @@ def differences(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
     was, now = (dict(_parts(spec, plan)) for spec in (then, plan.spec))
     for what in {**was, **now}:
         means = _means(was.get(what), now.get(what), plan)
+        if means is not None and what == NULL_KEYS:
+            means = NULLS_RETRACTED if _retracts_null_keys(plan) else NULLS_FROM_NOW_ON
         if means is not None:
             then_said, now_said = (part.words if part else "none" for part in (was.get(what), now.get(what)))
-            yield Compared(what, then_said, now_said, means, refused=means not in {BEGINS, WIDER})
+            yield Compared(what, then_said, now_said, means, refused=means not in {BEGINS, WIDER, NULLS_FROM_NOW_ON})
 
 
 @attrs.frozen
@@ -133,6 +141,7 @@ def _parts(spec: Spec, plan: WindowPlan) -> Iterator[tuple[str, _Part]]:
         yield "deduplication", _Part(options["deduplication"], Deduplication, spec["ids"])
     for name, accumulation in options.get("accumulations", ()):
         yield f"accumulation {name}", _Part(accumulation, Accumulation, spec["reads"][name])
+    yield NULL_KEYS, _Part(null_keys_of(spec))
     if spec["keeps_rows"]:
         yield "rows stored for on_error('drop')", _Part("all")
 
@@ -159,6 +168,11 @@ def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | Non
     if then.columns == now.columns:
         return None
     return WIDER if _reads_wider(plan) else REFUSED
+
+
+def _retracts_null_keys(plan: WindowPlan) -> bool:
+    """Whether emitted rows of null keys may be retracted, and what they were depends on the meaning of null keys."""
+    return plan.options.retracts and plan.declared_join is not None and all(plan.declared_join.gives_alone)
 
 
 def _reads_wider(plan: WindowPlan) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.contract.drops import Drops
+from beamish.contract.keys import any_null
 from beamish.contract.updates import COLUMNS, DROPPED_KIND, Block, Updates, make_block
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import NO_VALUE, Ints
@@ -67,7 +68,9 @@ def exploded(plan: WindowPlan, updates: Updates) -> Updates:
     """Panes of a join as a row per pair."""
     assert plan.join is not None  # noqa: S101 - asked only of one
     columns = updates.columns
-    row, pairs = plan.join.explode(updates.values.column(0).combine_chunks(), columns["kind"] == DROPPED_KIND)
+    values = updates.values.column(0).combine_chunks()
+    null_key = any_null(updates.keys.columns, len(values))
+    row, pairs = plan.join.explode(values, columns["kind"] == DROPPED_KIND, null_key)
     columns, at = {name: entries[row] for name, entries in columns.items()}, pa.array(row)
     # A pane explodes into any number of rows, none of which replaces another (docs/rules/panes.md#pane-change).
     columns["replaces"] = columns["replaces"] & (not plan.options.retracts)

@@ -9,13 +9,14 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.accumulations.joins import Join
 from beamish.contract.relation import Relation
 from beamish.contract.stand_ins import STAND_INS, StandIn, UnknownAccumulation, UnknownTrigger, UnknownWindows
 from beamish.kernels.spec import read_spec
 from beamish.kinds.window.parts.planning import make_plan
 from beamish.kinds.window.plan.options import WindowOptions
 from beamish.kinds.window.plan.plan import WindowPlan
-from beamish.kinds.window.plan.spec import Spec
+from beamish.kinds.window.plan.spec import Spec, null_keys_of
 from beamish.triggers.trigger import Trigger
 
 _NOT_HELD = "no checkpoint holds functions or classes of your own"
@@ -72,7 +73,11 @@ def read_plan(
     named: dict[str, Any] = {"the window ": options.window, "the trigger ": options.trigger}
     named |= {f"the values of {name}=": one for name, one in accumulations}
     unknown = [f"{what}{one!r}: {_NOT_HELD}" for what, one in named.items() if isinstance(one, StandIn)]
-    known = {name: one for name, one in accumulations if not isinstance(one, UnknownAccumulation)}
+    known = {
+        name: attrs.evolve(one, null_keys=null_keys_of(spec)) if isinstance(one, Join) else one
+        for name, one in accumulations
+        if not isinstance(one, UnknownAccumulation)
+    }
     options = attrs.evolve(options, only_updated=only_updated, accumulations=known)
     takes = _takes(spec, [_schema(spec)] if schemas is None else schemas, keys)
     plan, error = _plan(options, takes, spec)
