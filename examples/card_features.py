@@ -6,13 +6,21 @@ time, by the history of the same features, late payments included.
 
 At the end the program computes the training table again, from all rows at once. It exits with 1 if it differs from the streamed one.
 
-    python examples/card_features.py
+    python examples/card_features.py [--table sqlite:///features.db]
+
+With ``--table``, a URL of SQLite, DuckDB or PostgreSQL, Spark keeps the serving table there.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import random
 import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import beamish as bm
@@ -43,7 +51,13 @@ TRAINING = bm.as_of_join(
 
 def main() -> int:
     """Serve, train, compare; 0 if the training table of the stream is that of a batch."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--table", help="the URL of a database for the serving table")
+    url = parser.parse_args().table
     payments = some_payments(random.Random(1))  # noqa: S311 - made up
+    if url:
+        keep_table(payments, url)
+        return 0
     serve(payments)
     labels = [
         {"paid": row["paid"], "card": row["card"], "fraud": row["euros"] > 900, "known": row["paid"] + DAY}
@@ -79,6 +93,36 @@ def serve(payments: list[dict[str, Any]]) -> None:
         print(
             f"{values['time']:%H:%M} {pane.timing:7} n_1h={values['n_1h']} n_24h={values['n_24h']} spent_24h={values['spent_24h']}"
         )
+
+
+def keep_table(payments: list[dict[str, Any]], url: str) -> None:
+    """Keep the serving table ``features`` in a database, by a query over four files of payments."""
+    from pyspark.sql import SparkSession
+
+    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
+    spark = builder.config("spark.sql.streaming.stateStore.providerClass", provider).getOrCreate()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in").mkdir()
+        size = -(-len(payments) // 4)
+        for number in range(4):
+            rows = payments[number * size :][:size]
+            texts = [row | {"paid": datetime.fromtimestamp(row["paid"], UTC).isoformat()} for row in rows]
+            path = folder / "in" / f"{number}.json"
+            path.write_text("\n".join(map(json.dumps, texts)))
+            os.utime(path, (number, number))  # Spark reads files in the order of their modification times
+        schema = "paid timestamp, card string, euros int"
+        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+        query = (
+            FEATURES.apply(stream)
+            .writeStream.foreachBatch(bm.sinks.sql(url, "features"))
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    print("the serving table is features")
 
 
 def train(payments: list[dict[str, Any]], labels: list[dict[str, Any]], batches: int) -> list[tuple[Any, ...]]:
