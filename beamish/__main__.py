@@ -99,7 +99,7 @@ def _inspect(asked: argparse.Namespace) -> str:
 
     found = inspect(reading_session(asked.remote), asked.checkpoint, batch=asked.batch)
     if asked.key or asked.window is not None:
-        return found.asked_in_texts(asked.key, asked.window, asked.stage)
+        return found._asked_in_texts(asked.key, asked.window, asked.stage)  # noqa: SLF001 - of the command line alone
     return str(found)
 
 

@@ -66,6 +66,67 @@ def names_in(nodes):
     return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
+STATE_OF_PROCESSES = {
+    "beamish.exports._LAZY": "where public names are, filled as their packages are imported; import_all imports all of them",
+    "beamish.sinks.sql._left": "marks that this process wrote; another one reads them from the database",
+    "beamish.spark.rows.pack._first_batches": "the first batch of a run that this worker has seen",
+    "beamish.spark.runtime.workers._times": "how often this worker freezes its objects",
+    "beamish.spark.runtime.workers._tried": "sessions whose workers have been checked",
+}
+"""State of modules, and why another process may have other state."""
+
+
+@pytest.mark.dear  # reads all files
+def test_modules_have_no_registries():
+    """The state of a module depends on what its process has imported, and a worker imports only what its stage runs."""
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in HOUSE.files.items()}
+    assert {f"{name}.{of}" for name, tree in trees.items() for of in changed_names(tree)} == set(STATE_OF_PROCESSES)
+
+
+def test_changes_of_module_state_are_found():
+    source = """
+KINDS, NAMES, ORDER, LIMIT, NUMBERS, FIXED = {}, [], set(), 1, iter(()), {}
+def declare(entry):
+    KINDS[entry] = NAMES.append(entry) or ORDER.add(entry) or next(NUMBERS)
+    global LIMIT
+    LIMIT = FIXED[entry]
+def local(FIXED):
+    FIXED["a"] = 1
+"""
+    assert changed_names(ast.parse(source)) == {"KINDS", "NAMES", "ORDER", "LIMIT", "NUMBERS"}
+
+
+CHANGES = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
+
+
+def changed_names(tree):
+    """The names of a module that its functions change."""
+    assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    ours = names_in(of for node in assigned for of in getattr(node, "targets", None) or [node.target])
+    found = set()
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        nodes = list(ast.walk(function))
+        shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        own = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        found |= shared | (ours & names_in(filter(None, map(changed, nodes))) - own)
+    return found
+
+
+def changed(node):
+    """The expression that a node changes in place; None: it changes none."""
+    match node:
+        case ast.Subscript(value=ast.Name() as of, ctx=ast.Store() | ast.Del()):
+            return of
+        case ast.Call(func=ast.Attribute(value=ast.Name() as of, attr=attr)) if attr in CHANGES:
+            return of
+        case ast.Call(func=ast.Name(id="next"), args=[ast.Name() as of, *_]):
+            return of
+    return None
+
+
 OF_SPARK = {
     "kinds/changes/test_on_spark.py",
     "kinds/window/test_on_spark_pairs_once.py",

@@ -155,7 +155,7 @@ class Inspection:
         keeping = {number: one.keeps for number, one in enumerate(self._stages, 1)}
         return stage_meant(call, stage, keeping, *meant)
 
-    def asked_in_texts(self, keys: Sequence[str], window: str | None, stage: int | None) -> str:
+    def _asked_in_texts(self, keys: Sequence[str], window: str | None, stage: int | None) -> str:
         """Like ``why``, from texts: ``name=value`` and a time; for the command line."""
         of = self._stages[self._meant("inspect", stage, Keeps.WINDOWS, Keeps.KEYS) - 1]
         schema = of.facts.key_schema if of.facts.plan is not None else of.key_columns(self.flow)

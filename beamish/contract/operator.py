@@ -134,6 +134,62 @@ class Shard(Protocol):
         return rows
 
 
+class ChainedShard(Protocol):
+    """The state of a chained part in a shard."""
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which something is due; None: nothing is."""
+        ...
+
+    def take(self, updates: Sequence[Updates]) -> Sequence[Updates]:
+        """Process the updates of a step, those of the part before; returns its own. Nothing is written yet."""
+        ...
+
+    def save(self) -> None:
+        """Write the changes of the step; before the operator's shard does."""
+        ...
+
+
+class Chained(Protocol):
+    """A part of a stage that takes the updates of its operator. Subclasses override methods that differ.
+
+    Attributes:
+        gives: the output.
+        needs_clock: whether it needs the processing-time clock.
+        holds: the name of the buffer that it has; None: none.
+    """
+
+    gives: Relation
+    needs_clock: bool = False
+    holds: str | None = None
+
+    def tables(self) -> Sequence[KeyedTable]:
+        """The keyed tables of its shards; empty: it is stateless."""
+        return ()
+
+    def open(self, store: Store, before: Shard) -> ChainedShard | None:
+        """Its state in a store; None: it is stateless.
+
+        Args:
+            store: the shard's.
+            before: the shard of the operator, whose clocks it reads.
+        """
+        return None
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        """Rows of the part before as rows of ``gives``."""
+        return rows
+
+    def answer(self, asked: Asked) -> Answer | None:
+        """See ``contract/at_rest.py``; None: it does not store such rows."""
+        return None
+
+    def stored(self, store: Store) -> Iterator[StoredPart]:
+        """Its entries of keys in a shard, beside those of its operator."""
+        return iter(())
+
+
 class Operator(Protocol):
     """A stage bound to the columns and types of its inputs. Subclasses override what differs.
 
@@ -155,7 +211,7 @@ class Operator(Protocol):
     needs_clock: bool = False
     cadence: Cadence = Cadence.WHEN_DUE
     holds_watermark: bool = False
-    chained: Sequence[Any] = ()
+    chained: Sequence[Chained] = ()
 
     def moves_by(self, policies: Sequence[Watermark]) -> None:
         """Set clock requirements from watermark policies: whether they need the clock, and whether one counts steps."""

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.chain import Chain, Chained
-from beamish.contract.operator import Operator
+from beamish.contract.chain import Chain
+from beamish.contract.operator import Chained, Operator
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import Flags

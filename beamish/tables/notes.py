@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -12,6 +11,7 @@ import attrs
 from beamish.contract.clocks import Clocks
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import INDEX, Note, Store
+from beamish.durations import Duration
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.tables.entries import FUSED, WINDOWINGS
@@ -21,6 +21,8 @@ _OLDER = 3
 """The earlier format that this version reads (older.py)."""
 NOTE_FORMAT = 1
 """The format of the metadata of kinds other than windows."""
+_SPANS = ("tolerance", "within")
+"""Parts of identities in microseconds."""
 
 DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING = "duplicates", "changes", "table", "gaps", "over", "rolling"
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
@@ -99,17 +101,18 @@ def _another_kind(then: str, now: str) -> StateError:
     )
 
 
-def read_json(store: Store, entry: str, holds: str, by: str = "") -> dict[str, Any] | None:
+def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
     """Read a shard's metadata from JSON; None: a new shard.
 
     Args:
         store: the shard's.
         entry: of the metadata.
+        identity: of the stage.
         holds: the shard's state in words.
-        by: as for ``check_new``.
+        by: the call of a pipeline that makes such a stage.
 
     Raises:
-        StateError: it was written by another kind of stage, or in another format.
+        StateError: it was written by another stage, or in another format.
     """
     stored = store.get(entry)
     if stored is None:
@@ -123,21 +126,18 @@ def read_json(store: Store, entry: str, holds: str, by: str = "") -> dict[str, A
             f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {NOTE_FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
-    return about
-
-
-def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
-    """The same of a stage with this identity; ``by``: the call of a pipeline that makes such a stage."""
-    if (about := read_json(store, entry, holds, by)) is None:
-        return None
     for what, now in identity.items():
         then = about["identity"].get(what)
         if not same_identity(then, now):
             raise StateError(
-                f"the checkpoint was written by {by} with {what} {then}, the pipeline now has {now}: keep the old one, or start from a "
-                "new checkpoint"
+                f"the checkpoint was written by {by} with {what} {_shown(what, then)}, the pipeline now has {_shown(what, now)}: keep "
+                "the old one, or start from a new checkpoint"
             )
     return about
+
+
+def _shown(what: str, value: Any) -> Any:
+    return repr(str(Duration(value))) if what in _SPANS and isinstance(value, int) else value
 
 
 def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
@@ -184,11 +184,13 @@ class NotedShard(Shard):
 
     Args:
         operator, store: of the shard.
-        by: the call of a pipeline that makes such a stage; if beamish does not define the kind, it identifies it.
+        inputs: number of inputs whose watermark counts; None: all.
 
     Attributes:
         ENTRY: the entry of its metadata.
         HOLDS: its state in words.
+        BY: the call of a pipeline that makes such a stage; if beamish does not define the kind, it identifies it.
+        stored: the metadata when it was opened; empty: a new shard.
 
     Raises:
         StateError: the state was written by another stage, number of shards or format.
@@ -196,24 +198,35 @@ class NotedShard(Shard):
 
     ENTRY: ClassVar[str] = OWN
     HOLDS: ClassVar[str]
+    BY: ClassVar[str]
 
     dropped: dict[str, int]
 
-    def __init__(self, operator: Operator, store: Store, by: str) -> None:
-        self.operator, self._store, self._by = operator, store, by
-        self.clocks, self.dropped = Clocks.new(len(operator.takes)), {}
-        about = read_note(store, self.ENTRY, operator.identity, self.HOLDS, by)
-        if about is not None:
+    def __init__(self, operator: Operator, store: Store, inputs: int | None = None) -> None:
+        self.operator, self._store = operator, store
+        self.clocks, self.dropped = Clocks.new(len(operator.takes) if inputs is None else inputs), {}
+        self.stored = about = self.read(store, operator.identity) or {}
+        if about:
             self.clocks, self.dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about.get("held")
 
+    def noted(self) -> Mapping[str, Any]:
+        """Additional metadata."""
+        return {}
+
     @classmethod
-    def note(cls, identity: Mapping[str, Any], by: str) -> Note:
+    def read(cls, store: Store, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The metadata in a store; None: a new shard (StateError: it is another stage's)."""
+        return read_note(store, cls.ENTRY, identity, cls.HOLDS, cls.BY)
+
+    @classmethod
+    def note(cls, identity: Mapping[str, Any]) -> Note:
         """Declare the note of such shards."""
-        return entry_note(cls.ENTRY, identity, partial(read_note, entry=cls.ENTRY, holds=cls.HOLDS, by=by))
+        return entry_note(cls.ENTRY, identity, cls.read)
 
     def save(self) -> None:
         about = {"format": NOTE_FORMAT, "identity": self.operator.identity}
         about |= {"clocks": attrs.asdict(self.clocks), "dropped": self.dropped}
-        about |= {"by": self._by} if self.ENTRY == OWN else {}
+        about |= self.noted()
+        about |= {"by": self.BY} if self.ENTRY == OWN else {}
         about |= {} if self.held is None else {"held": dict(self.held)}
         self._store.put(self.ENTRY, json.dumps(about).encode())

@@ -214,7 +214,7 @@ def test_a_checkpoint_on_spark_answers_as_a_script_does(spark, tmp_path):
         for own in (found, bm.inspect(spark, tmp_path / "checkpoint", rolling)):
             answer = own.why(key="ann", stage=stage).partition(" The watermark")[0]
             assert answer == rolling.why(SCRIPT, key="ann", stage=stage).partition(" The watermark")[0]
-    assert found.asked_in_texts(["user=ann"], None, 1) == found.why(key="ann", stage=1)
+    assert found._asked_in_texts(["user=ann"], None, 1) == found.why(key="ann", stage=1)
     with pytest.raises(bm.PipelineError, match=r"windows\(\): no stage has windows; ask state\(...\).held\(\)"):
         found.windows()
     filtered = bm.inspect(spark, tmp_path / "checkpoint", SPANS.accumulate(n=Count()))

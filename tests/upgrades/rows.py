@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -12,7 +13,9 @@ import pyarrow.compute as pc
 import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import Count, FullOuterJoin, InnerJoin, Max, Min, Sum
+from beamish.source import Source
 from beamish.testing import TestStream
+from tests.kinds.hold_back.stage import held_back
 from tests.upgrades.carried import AS_THEY_COME, SHARDS, BothTypes
 
 BOUND = bm.BoundedOutOfOrderness(0)
@@ -630,13 +633,22 @@ def _chains() -> Iterator[Row]:
         "where",
         then=corrected,
     )
-    kinds = {"windows": PLAIN, "a versioned table": TABLE, "changes()": CHANGES, "deduplication without windows": ONCE}
-    for then_words, then in kinds.items():
-        for now_words, now in kinds.items():
-            if then is not now:
-                change = f"{now_words} in place of {then_words}"
-                row = refused(part, change, now, "state", "would be lost", then=then)
-                yield attrs.evolve(row, stands_for="a stage replaced by one of another kind")
+    keyed = bm.Pipeline().event_time("ts", BOUND).key_by("k")
+    kinds = {
+        "windows": PLAIN,
+        "a versioned table": TABLE,
+        "changes()": CHANGES,
+        "deduplication without windows": ONCE,
+        "gaps": keyed.fill_gaps(5, by="last", within=20),
+        "over": keyed.over(bm.Preceding(5)).accumulate(n=Count()),
+        "rolling spans": keyed.window(bm.Rolling({"short": 4}, step=1)).accumulate(n=Count()),
+        "a kind of a user's own": held_back(5, Source("ts", BOUND, ("k",))),
+    }
+    # All pairs are in tests/kinds/test_alone.py.
+    for before, after in pairwise([*kinds, "windows"]):
+        for then, now in ((before, after), (after, before)):
+            row = refused(part, f"{now} in place of {then}", kinds[now], "state", "would be lost", then=kinds[then])
+            yield attrs.evolve(row, stands_for="a stage replaced by one of another kind")
 
 
 def _turned() -> bm.Pipeline:

@@ -7,7 +7,6 @@ state is dropped; input from sources. Each input begins with the table's changes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 import attrs
 import numpy as np
@@ -30,8 +29,7 @@ from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
 from beamish.kinds.versions.plan import null_key, pack_changes, time_us_of
 from beamish.kinds.versions.reading import stored_versions
 from beamish.kinds.versions.table import LATEST, TablePolicy, versions_table
-from beamish.kinds.versions.table_shard import TableShard, arrive, read_note
-from beamish.tables.notes import VERSIONS, entry_note
+from beamish.kinds.versions.table_shard import TableShard, table_note
 from beamish.watermarks import NO_WATERMARK_US
 
 
@@ -63,7 +61,7 @@ class AsOfShard(TableShard):
     ) -> Sequence[Updates]:
         plan, clocks = self._plan, self.clocks
         before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
-        self._drops, self._out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
+        self._drops, self._out = Drops(plan.gives.schema, self.dropped), list[Updates]()
         arrived = from_shards(payloads)
         of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
         self._take(of_stages, before_us)
@@ -90,9 +88,7 @@ class AsOfShard(TableShard):
             for name, key in zip(plan.left.keys, plan.table.key_schema.names, strict=True)
         }
         due_below_us = horizon_us(watermark_us, self._grace_us)
-        folded = arrive(
-            self._table,
-            self._note,
+        folded = self.take_changes(
             changes,
             watermark_us,
             drops=self._drops,
@@ -246,8 +242,7 @@ class AsOfOperator(Operator):
         return [versions_table(self.plan.table, self.policy), *rows]
 
     def notes(self) -> Sequence[Note]:
-        check = partial(read_note, table=self.plan.table, inputs=len(self.takes))
-        return [entry_note(VERSIONS, self.identity, check)]
+        return [table_note(self.plan.table, self.identity)]
 
     @property
     def native(self) -> Native:

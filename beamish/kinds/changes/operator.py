@@ -79,10 +79,10 @@ def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:
 class ChangesShard(NotedShard):
     """Some of the keys of a changes stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = CHANGES, "changes"
+    ENTRY, HOLDS, BY = CHANGES, "changes", "changes()"
 
     def __init__(self, operator: Operator, plan: ChangesPlan, store: Store) -> None:
-        super().__init__(operator, store, "changes()")
+        super().__init__(operator, store)
         self._plan = plan
 
     @property
@@ -159,7 +159,7 @@ class ChangesOperator(Operator):
         return pack_changes(self.plan, rows)
 
     def notes(self) -> Sequence[Note]:
-        return [ChangesShard.note(self.identity, "changes()")]
+        return [ChangesShard.note(self.identity)]
 
     def open(self, store: Store) -> Shard:
         return ChangesShard(self, self.plan, store)

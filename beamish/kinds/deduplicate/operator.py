@@ -32,10 +32,10 @@ from beamish.watermarks import NO_WATERMARK_US
 class DuplicatesShard(NotedShard):
     """Some of the ids of such a stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = DUPLICATES, "ids"
+    ENTRY, HOLDS, BY = DUPLICATES, "ids", "deduplicate(...)"
 
     def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
-        super().__init__(operator, store, plan.options.call)
+        super().__init__(operator, store)
         self._plan, self._remembered = plan, remembered
         self._counts = Counts(0)
 
@@ -134,7 +134,7 @@ class DuplicatesOperator(Operator):
         return [ids_table(self.plan.id_schema, self.plan.key_of_ids, self._remembered)]
 
     def notes(self) -> Sequence[Note]:
-        return [DuplicatesShard.note(self.identity, self.plan.options.call)]
+        return [DuplicatesShard.note(self.identity)]
 
     def _remembered(self, store: Store) -> RememberedIds:
         return RememberedIds(self.plan.id_schema, self.plan.within_us, store, self.policy)

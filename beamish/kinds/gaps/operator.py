@@ -47,10 +47,10 @@ from beamish.watermarks import NO_WATERMARK_US
 class GapsShard(NotedShard):
     """Some of the keys of such a stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = GAPS, "cells of rows"
+    ENTRY, HOLDS, BY = GAPS, "cells of rows", "fill_gaps()"
 
     def __init__(self, operator: Operator, plan: GapsPlan, store: Store) -> None:
-        super().__init__(operator, store, "fill_gaps()")
+        super().__init__(operator, store)
         self._plan, self._cells = plan, cells_table(plan).open(store)
         self._counts = Counts(0)
 
@@ -253,4 +253,4 @@ class GapsOperator(Operator):
         return [cells_table(self.plan)]
 
     def notes(self) -> Sequence[Note]:
-        return [GapsShard.note(self.identity, "fill_gaps()")]
+        return [GapsShard.note(self.identity)]

@@ -47,7 +47,7 @@ from beamish.tables.records import Records
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
-CALL, WAITING = "over(...)", "over"
+WAITING = "over"
 
 
 @attrs.frozen(eq=False)
@@ -72,10 +72,10 @@ class Emitted:
 class OverShard(NotedShard):
     """Some of the keys of an over stage (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = OVER, "rows"
+    ENTRY, HOLDS, BY = OVER, "rows", "over(...)"
 
     def __init__(self, operator: Operator, plan: OverPlan, store: Store, policy: SpanPolicy) -> None:
-        super().__init__(operator, store, CALL)
+        super().__init__(operator, store)
         self._plan = plan
         self._rows = rows_table(plan, policy).open(store)
         self._tail, self._past = tail_table(plan).open(store), past_table(plan).open(store)
@@ -680,7 +680,7 @@ class OverOperator(Operator):
         return [rows_table(self.plan, self.policy), tail_table(self.plan), past_table(self.plan)]
 
     def notes(self) -> Sequence[Note]:
-        return [OverShard.note(self.identity, CALL)]
+        return [OverShard.note(self.identity)]
 
     @property
     def native(self) -> Native:

@@ -15,7 +15,7 @@ from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.stored_keys import StoredPart
 from beamish.kinds.rolling.at_rest import NAME, LiveRows, stored_parts
 from beamish.kinds.rolling.plan import RollingPlan
-from beamish.kinds.rolling.shard import BY, RollingShard
+from beamish.kinds.rolling.shard import RollingShard
 from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table, totals_table
 from beamish.kinds.window.operator import WindowOperator
 from beamish.tables.notes import check_held
@@ -70,7 +70,7 @@ class RollingOperator(Operator):
         return [slices_table(self.plan, self.policy), totals_table(self.plan), rows_table(self.plan)]
 
     def notes(self) -> Sequence[Note]:
-        return [RollingShard.note(self.identity, BY)]
+        return [RollingShard.note(self.identity)]
 
     def answer(self, asked: Asked) -> Answer:
         return LiveRows(self, NAME, self.plan) if asked.what is Keeps.HELD else super().answer(asked)

@@ -33,16 +33,14 @@ from beamish.tables.notes import ROLLING, NotedShard
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
-BY = "window(bm.Rolling(...))"
-
 
 class RollingShard(NotedShard):
     """A shard (see ``contract/operator.py``)."""
 
-    ENTRY, HOLDS = ROLLING, "slices of rows"
+    ENTRY, HOLDS, BY = ROLLING, "slices of rows", "window(bm.Rolling(...))"
 
     def __init__(self, operator: Operator, plan: RollingPlan, store: Store, policy: SpanPolicy) -> None:
-        super().__init__(operator, store, BY)
+        super().__init__(operator, store)
         self._plan = plan
         self._slices, self._rows = slices_table(plan, policy).open(store), rows_table(plan).open(store)
         self._totals = totals_table(plan).open(store)

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import Answer, Asked, Keeps
-from beamish.contract.chain import Chained
 from beamish.contract.clocks import Clocks
 from beamish.contract.held import HIDDEN, HeldRows
-from beamish.contract.operator import Operator, Shard
+from beamish.contract.operator import Chained, Operator, Shard
 from beamish.contract.relation import Relation
 from beamish.contract.stored import KeyedTable, Segments, Store, schema_texts
 from beamish.contract.stored_keys import StoredPart

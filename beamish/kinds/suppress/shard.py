@@ -20,9 +20,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.chain import ChainedShard
 from beamish.contract.keys import shard_of
-from beamish.contract.operator import Shard
+from beamish.contract.operator import ChainedShard, Shard
 from beamish.contract.stored import Store, schema_texts
 from beamish.contract.updates import DROPPED_KIND, MERGED_KIND, Updates
 from beamish.kernels.buffers import Ints

@@ -7,7 +7,6 @@ Panes of a stage are processed before the watermark moves, rows of a source afte
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import attrs
 import numpy as np
@@ -37,8 +36,7 @@ from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.kinds.versions.plan import VersionsPlan, pack_changes
 from beamish.kinds.versions.reading import stored_versions
 from beamish.kinds.versions.table import TablePolicy, versions_table
-from beamish.kinds.versions.table_shard import TableShard, arrive, read_note
-from beamish.tables.notes import VERSIONS, entry_note
+from beamish.kinds.versions.table_shard import TableShard, table_note
 
 
 def version_rows(plan: VersionsPlan, folded: Folded) -> Updates:
@@ -89,21 +87,13 @@ class VersionsShard(TableShard):
     ) -> Sequence[Updates]:
         table, plan, clocks = self._plan.table, self._plan, self.clocks
         before_us, _ = clocks.step([table.takes.policy], sources_us, clock_us)
-        drops, out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
+        drops, out = Drops(plan.gives.schema, self.dropped), list[Updates]()
         if not table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
         for changes in from_shards(payloads).values():
             judged_us = before_us if table.takes.is_panes else clocks.watermark_us
             keys = {name: changes[f"key.{name}"].combine_chunks() for name in table.key_schema.names}
-            folded = arrive(
-                self._table,
-                self._note,
-                changes,
-                judged_us,
-                drops=drops,
-                keys=keys,
-                latest_only=table.options.latest_only,
-            )
+            folded = self.take_changes(changes, judged_us, drops=drops, keys=keys)
             if folded is not None:
                 out.append(version_rows(plan, folded))
         if table.takes.is_panes:
@@ -146,4 +136,4 @@ class VersionsOperator(Operator):
         return [versions_table(self.plan.table, self.policy)]
 
     def notes(self) -> Sequence[Note]:
-        return [entry_note(VERSIONS, self.identity, partial(read_note, table=self.plan.table, inputs=1))]
+        return [table_note(self.plan.table, self.identity)]

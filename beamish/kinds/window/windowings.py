@@ -156,7 +156,7 @@ class WindowingsShard(Shard):
             _note_names(each, store)
         self.operator, self._place = operator, len(operator.takes[0].keys)
         self._shards = {name: one.open(StoreUnder(name, store)) for name, one in each.items()}
-        # One that is added begins where those that are there stand; these know what is held under a suppress.
+        # An added windowing starts at the clocks of the stored ones, which have the metadata of a suppress.
         there = [name for name, shard in self._shards.items() if not shard.is_new]
         self._first = self._shards[there[0] if there else next(iter(self._shards))]
         for name in self._shards.keys() - there:

@@ -15,8 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from beamish.contract.chain import Chained
-from beamish.contract.operator import Native, Operator
+from beamish.contract.operator import Chained, Native, Operator
 from beamish.contract.relation import Ledger
 from beamish.contract.stored import DictStore
 from beamish.contract.updates import number_rows

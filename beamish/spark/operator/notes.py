@@ -295,8 +295,8 @@ def other_partition(shard: int, here: str, there: str) -> StateError:
     """
     return StateError(
         f"shard {shard}: the folder of {here} in the checkpoint has the state of {there}: shards would start empty although their "
-        "windows are stored; restore the folders state/<operator>/<partition>, restore the checkpoint from a copy, or start from a "
-        "new one"
+        "windows are stored; restore the folders state/<operator>/<partition> or the stages of the pipeline, restore the checkpoint "
+        "from a copy, or start from a new one"
     )
 
 

@@ -16,7 +16,7 @@ from beamish.kernels.column_names import EVENT_TIME
 from beamish.tables.notes import NotedShard
 from beamish.tables.timed_records import Timed, timed_table
 
-NAME, CALL = "hold back", "held_back(...)"
+NAME = "hold back"
 
 
 class HoldBackOperator(Operator):
@@ -31,7 +31,7 @@ class HoldBackOperator(Operator):
         self.table = timed_table("held_back", Timed.none(columns), takes[0].keys)
 
     def notes(self):
-        return [HoldBackShard.note(self.identity, CALL)]
+        return [HoldBackShard.note(self.identity)]
 
     def tables(self):
         return [self.table]
@@ -50,10 +50,10 @@ class HoldBackOperator(Operator):
 
 
 class HoldBackShard(NotedShard):
-    HOLDS = "rows"
+    HOLDS, BY = "rows", "held_back(...)"
 
     def __init__(self, operator, store):
-        super().__init__(operator, store, CALL)
+        super().__init__(operator, store)
         self._held, self._span_us = operator.table.open(store), operator.span_us
 
     def updates(self, sources_us, clock_us, payloads):

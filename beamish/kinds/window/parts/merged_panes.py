@@ -62,7 +62,7 @@ class MergedPanesPart(WindowPart):
         inherited = {name: column[order] for name, column in inherited.items()}
         owners = inherited.pop("owner")
         firing.add(owners, kind=RETRACTION_KIND, **inherited)
-        if step.plan.suppressed:  # gathered before there was a wait: they leave as if the windows merged now
+        if step.plan.suppressed:  # stored before the suppress was added: emitted as if the windows merged now
             bounds = {name: inherited[name] for name in ("start_us", "end_us")}
             firing.add(owners, kind=MERGED_KIND, **bounds, **into_windows(step.table, owners))
 

@@ -230,7 +230,7 @@ class WindowTable(WorkingTable):
             and not plan.options.retracts
             and not any(name.startswith("live.") for name in names)
         ):
-            self["has_pane"][at] = False  # what it held was not kept, so the next one is as good as the first
+            self["has_pane"][at] = False  # its values were not stored, so the next pane is compared with none
         return at
 
     def given(self, stored: pa.Table) -> Columns:

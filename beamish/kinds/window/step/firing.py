@@ -112,12 +112,10 @@ def _emit(step: Step, firing: Firing) -> None:
     table, options = step.table, step.plan.options
     emitted = firing.emitted
     at, timing, last = firing.at[emitted], firing.timing[emitted], firing.last[emitted]
-    # A suppress adds up accumulators, and takes the values when they come out.
+    # A suppress adds up accumulators, and computes values as it emits panes.
     values_at = table["state_at"][at] if step.plan.adds_up else table.values.append(_extract(step, at))
-    for part in step.parts:
-        part.on_panes(
-            step, firing, at
-        )  # also where the pane itself is left out (docs/rules/panes.md#only-updated-panes)
+    for part in step.parts:  # also for panes that are not emitted (docs/rules/panes.md#only-updated-panes)
+        part.on_panes(step, firing, at)
     if options.only_updated:
         changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
@@ -285,7 +283,5 @@ def take_up_changes(step: Step) -> None:
         table["asks_at_end"][waiting] = True
         waiting = waiting[table["unemitted_rows"][waiting] > 0]
         step.plan.options.trigger.on_rows_columns(table.trigger, waiting, table["unemitted_rows"][waiting], step.now())
-    if (
-        not step.state.progress.by_watermark
-    ):  # what a shorter lateness ends is looked for among what is passed from now on only
+    if not step.state.progress.by_watermark:  # later steps load only the windows that rows pass in them
         fire_at_ends(step)

@@ -84,7 +84,7 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
 def only_wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
     """The rows of an input that satisfy ``where``."""
     drop = "add .on_error('drop') and restart from the checkpoint: the row is then emitted as a dropped row"
-    way_out = NO_OTHER if plan.signed else drop  # of rows that are taken back each is kept, which it was not
+    way_out = NO_OTHER if plan.signed else drop  # over retracting input it needs the rows, which are not stored
     return filtered(plan.takes[number].where or plan.options.where, rows, way_out)
 
 
