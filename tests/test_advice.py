@@ -234,10 +234,6 @@ FIXED = {
     "two columns of a name": [START.window(SPANS).accumulate(a=Count(), a_b=Count())],
     "a computed column called time": [ROLLING.with_columns(more=pc.field("plays_5m") + 1)],
     "an accumulation called pane": [ROLLING.accumulate(panes=Count())],
-    "retractions": [
-        UPDATING.accumulating().then(NEXT_SPANS),
-        UPDATING.accumulating().suppress(bm.UntilWindowCloses()).then(NEXT_SPANS.allowed_lateness(5)),
-    ],
     "kinds/rolling: panes without timestamp": [TIMED.then(NEXT_SPANS), PLAIN.then(NEXT_SPANS)],
     "kinds/rolling: a suppress": [ROLLING.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(SOON))],
     # gaps

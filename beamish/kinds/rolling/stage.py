@@ -221,17 +221,6 @@ def _check_trigger(options: WindowOptions, where: str) -> None:
 def _check_inputs(options: WindowOptions, takes: Sequence[Relation]) -> None:
     where = f"window({options.window!r})"
     for relation in takes:
-        if relation.retracts:
-            of, fix = (
-                "a stage that retracts",
-                "make that stage accumulating()",
-            )
-            if relation.is_signed:
-                of, fix = (
-                    "a changelog",
-                    "read its rows as they are, without from_changelog(), if they are only inserted",
-                )
-            raise PipelineError(f"{where} over {of}: removing rows from spans is not supported; {fix}")
         if not relation.has_timestamps:
             raise PipelineError(
                 f"{where} over panes without timestamp: when do they leave a span? Give the stage before a timestamp_combiner, "

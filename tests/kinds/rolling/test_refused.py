@@ -7,7 +7,7 @@ from beamish.accumulations import Count, Fold, InnerJoin, Sum
 from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
-from tests.refused import MEETING, ONE_ROW, RETRACTING, START, TIMELESS, cases, refused
+from tests.refused import MEETING, ONE_ROW, START, TIMELESS, cases, refused
 
 MINUTE = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
 ROLLING = START.key_by("team").window(MINUTE).accumulate(plays=Count())
@@ -49,11 +49,6 @@ TOGETHER = {
     "only updated": ROLLING.accumulating().only_updated_panes(),
     "errors": ROLLING.on_error("drop"),
     "late rows by number": ROLLING.allowed_lateness(rows=3),
-    "a changelog": bm.Pipeline()
-    .from_changelog()
-    .event_time("ts", bm.BoundedOutOfOrderness(0))
-    .window(MINUTE)
-    .accumulate(n=Count()),
     "a join": MEETING.window(MINUTE).accumulate(pair=InnerJoin("a", "b")),
     "a fold without merge": ROLLING.accumulate(all=Fold(0, max, column="score")),
     "nothing to accumulate": START.window(MINUTE),
@@ -63,7 +58,6 @@ TOGETHER = {
     "an accumulation called pane": ROLLING.accumulate(pane=Count()),
 }
 REFUSED = {
-    "retractions": lambda: RETRACTING.then(NEXT),
     "panes without timestamp": lambda: TIMELESS.then(NEXT),
     "a suppress": lambda: ROLLING.suppress(bm.UntilWindowCloses()),
     "a column that is missing": lambda: ROLLING.accumulate(s=Sum("points")).run(ONE_ROW),
