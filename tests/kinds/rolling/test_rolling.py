@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow.compute as pc
 import pytest
 
@@ -225,3 +227,24 @@ def test_a_slice_that_lost_all_its_rows_leaves_no_state():
     assert totals.run(script) == []
     assert bound.operator.open(store).next_due_us is None
     assert not [name for name in store if "/s" in name]
+
+
+@pytest.mark.parametrize(("keys", "step"), [(300, 1), (3000, 20)])
+def test_a_slice_of_a_count_and_a_sum_takes_less_than_40_bytes(keys, step):
+    """Rows of ``1 / step`` of the keys in each minute of half an hour; a key has totals and its last row besides."""
+    spans = {"1h": "1 hour", "12h": "12 hours", "24h": "24 hours"}
+    features = SOURCE.window(bm.Rolling(spans, step="1 minute")).accumulate(n=Count(), total=Sum("v"))
+    script, slices = TestStream(), 0
+    for minute in range(30):
+        users = range(minute % step, keys, step)
+        slices += len(users)
+        rows = [
+            {"ts": 60 * minute + user / 100, "user": f"user-{user:05}", "v": user * 7919 % 1000 / 8} for user in users
+        ]
+        script = script.add(rows).advance_watermark_to(60 * minute)
+    ((_, (store,)),) = stages_after(features.flow, script.events)
+    size = Counter()
+    for name, value in store.items():
+        size[name.partition("/")[0]] += len(value)
+    assert size["slices"] < 40 * slices
+    assert size["totals"] + size["rows"] < 200 * keys
