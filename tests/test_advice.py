@@ -204,6 +204,13 @@ FIXED = {
     ],
     "anchored windows, retention": [START.window(ANCHORED).accumulate(n=Count())],
     # rolling spans
+    "only of no accumulation": [
+        START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count())
+    ],
+    "an accumulation of no span": [
+        START.window(bm.Rolling({"w": bm.Span(60, only=["n", "s"])}, step=60)).accumulate(n=Count(), s=Sum("score")),
+        START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count()),
+    ],
     "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
     "removed without retractions": [
         START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -45,13 +46,20 @@ def options(draw: st.DrawFn, mode: bm.AccumulationMode | None) -> bm.Rolling:
 def with_spans(draw: st.DrawFn, before: bm.Pipeline, accumulation: st.SearchStrategy[a.Accumulation]) -> bm.Pipeline:
     """The options of rolling spans added to a pipeline."""
     mode, lateness = draw(modes), draw(latenesses)
+    accumulations = {f"v{i}": one for i, one in enumerate(draw(st.lists(accumulation, min_size=1, max_size=2)))}
+    window = draw(options(mode))
+    if draw(st.integers(0, 3)) == 0:  # the first span has all, so that each is in one
+        own = st.sampled_from([None, *accumulations]).map(lambda name: name and [name])
+        (first, whole), *others = window.spans.items()
+        spans: Any = {name: bm.Span(one.length, offset=one.offset, only=draw(own)) for name, one in others}
+        window = attrs.evolve(window, spans={first: whole, **spans})
     early = st.sampled_from([None, AfterCount(1), Always()])
     parts = st.builds(AfterWatermark, early, late=st.sampled_from([AfterCount(1), Always()]))
     pipeline = (
-        before.window(draw(options(mode)))
+        before.window(window)
         .trigger(draw(st.one_of(st.just(Default()), parts)))
         .allowed_lateness(lateness)
-        .accumulate(**{f"v{i}": one for i, one in enumerate(draw(st.lists(accumulation, min_size=1, max_size=2)))})
+        .accumulate(**accumulations)
     )
     return pipeline if mode is None else pipeline.accumulation_mode(mode)
 
@@ -109,7 +117,9 @@ def over_changelog(draw: st.DrawFn) -> bm.Pipeline:
     source = bm.Pipeline().from_changelog(draw(st.sampled_from(changelogs.FORMATS_)))
     source = source.event_time("ts", bm.BoundedOutOfOrderness(0)).key_by(*draw(st.sampled_from([(), ("team",)])))
     chosen = draw(st.lists(st.sampled_from(sorted(some)), min_size=1, max_size=3, unique=True))
-    pipeline = with_spans(draw, source, st.just(a.Count())).accumulate(**{name: some[name] for name in chosen})
+    pipeline = with_spans(draw, source, st.just(a.Count())).accumulate(
+        v0=a.Count(), v1=a.Count(), **{name: some[name] for name in chosen}
+    )
     pipeline = pipeline.with_dropped() if draw(st.booleans()) else pipeline
     pipeline.flow.check()
     return pipeline

@@ -248,3 +248,22 @@ def test_a_slice_of_a_count_and_a_sum_takes_less_than_40_bytes(keys, step):
         size[name.partition("/")[0]] += len(value)
     assert size["slices"] < 40 * slices
     assert size["totals"] + size["rows"] < 200 * keys
+
+
+def test_a_span_may_have_some_accumulations_only():
+    spans = {"2m": "2 minutes", "5m": bm.Span("5 minutes", only=["n"])}
+    features = SOURCE.window(bm.Rolling(spans, step="1 minute")).accumulate(n=Count(), most=Max("v"))
+    panes = features.run(SCRIPT.advance_watermark_to(420))
+    assert [name for name in panes[0].values if name != "time"] == ["n_2m", "n_5m", "most_2m"]
+    assert [(pane.timestamp.minute, pane.values["most_2m"]) for pane in panes] == [
+        (1, 2),
+        (2, 3),
+        (3, 3),
+        (4, None),
+        (6, None),
+        (7, None),
+    ]
+    assert "5m: the last 5 minutes (n only)" in " ".join(features.explain().split())
+    assert repr(features.flow.stage.rolling).startswith(
+        "Rolling({'2m': '2 minutes', '5m': Span('5 minutes', only=['n'])}"
+    )

@@ -132,6 +132,8 @@ class RollingTwin(Twin):
         values = {}
         for name in self.options.accumulations:
             for span, of in self.rolling.spans.items():
+                if of.only is not None and name not in of.only:
+                    continue
                 end = boundary - of.offset.us
                 inside = [row for row in rows if end - of.length.us <= row.time_us < end]
                 values[f"{name}_{span}"] = self.value_of(name, inside)
