@@ -76,7 +76,7 @@ def _read_spans(spans: Any) -> InOrder[Span]:
             raise OptionError(f"Rolling: span {name!r} must be text, since it is part of the names of columns")
         if span == "forever":
             raise OptionError(
-                f"Rolling: span {name!r} is 'forever': a span must end, since a key is forgotten when its rows have left the longest "
+                f"Rolling: span {name!r} is 'forever': a span must end, since a key is dropped when its rows have left the longest "
                 "one; for values over all time use a stage of its own: .window(bm.GlobalWindow()).trigger(Always()).accumulating()"
             )
         try:
