@@ -204,6 +204,13 @@ FIXED = {
     ],
     "anchored windows, retention": [START.window(ANCHORED).accumulate(n=Count())],
     # rolling spans
+    "only of no accumulation": [
+        START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count())
+    ],
+    "an accumulation of no span": [
+        START.window(bm.Rolling({"w": bm.Span(60, only=["n", "s"])}, step=60)).accumulate(n=Count(), s=Sum("score")),
+        START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count()),
+    ],
     "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
     "removed without retractions": [
         START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),
@@ -234,10 +241,6 @@ FIXED = {
     "two columns of a name": [START.window(SPANS).accumulate(a=Count(), a_b=Count())],
     "a computed column called time": [ROLLING.with_columns(more=pc.field("plays_5m") + 1)],
     "an accumulation called pane": [ROLLING.accumulate(panes=Count())],
-    "retractions": [
-        UPDATING.accumulating().then(NEXT_SPANS),
-        UPDATING.accumulating().suppress(bm.UntilWindowCloses()).then(NEXT_SPANS.allowed_lateness(5)),
-    ],
     "kinds/rolling: panes without timestamp": [TIMED.then(NEXT_SPANS), PLAIN.then(NEXT_SPANS)],
     "kinds/rolling: a suppress": [ROLLING.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(SOON))],
     # gaps

@@ -16,6 +16,20 @@ _LONGEST_US = 10_000 * 366 * 86_400_000_000
 """Past all event times."""
 
 
+def _read_only(only: Any) -> tuple[str, ...] | None:
+    if only is None:
+        return None
+    if isinstance(only, str) or not isinstance(only, Iterable):
+        raise OptionError(f"Span(only={only!r}): must be a list of the names of accumulations, such as ['n']")
+    names = tuple(only)
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise OptionError(f"Span(only={only!r}): must be names of accumulations, each once, such as ['n']")
+    return names
+
+
+_read_only.__annotations__["only"] = "Iterable[str] | None"  # shown by help()
+
+
 @attrs.frozen
 class Span:
     """A span of time before a boundary: at ``T`` it holds the rows with ``T - offset - length <= ts < T - offset``.
@@ -23,9 +37,10 @@ class Span:
     Args:
         length: how long it is, above 0.
         offset: how far before the boundary it ends, at least 0; ``"7 days"``: the same hour of last week.
+        only: the names of the accumulations that have a value over it; None: all.
 
     Raises:
-        OptionError: not a duration, or not in range.
+        OptionError: not a duration, or not in range; ``only`` is not a list of names.
 
     Example:
         >>> import beamish as bm
@@ -35,14 +50,21 @@ class Span:
 
     length: Duration = attrs.field(converter=read_positive)
     offset: Duration = attrs.field(default=Duration(0), converter=read_not_negative, kw_only=True)
+    only: tuple[str, ...] | None = attrs.field(default=None, converter=_read_only, kw_only=True)
 
     def describe(self) -> str:
         """A description of the span."""
-        return f"the {self.length} that ended {self.offset} before" if self.offset else f"the last {self.length}"
+        words = f"the {self.length} that ended {self.offset} before" if self.offset else f"the last {self.length}"
+        return words if self.only is None else f"{words} ({', '.join(self.only)} only)"
 
     def __repr__(self) -> str:
         offset = f", offset={self.offset!r}" if self.offset else ""
-        return f"Span({self.length!r}{offset})"
+        only = "" if self.only is None else f", only={list(self.only)!r}"
+        return f"Span({self.length!r}{offset}{only})"
+
+    def has(self, accumulation: str) -> bool:
+        """Whether an accumulation has a value over it."""
+        return self.only is None or accumulation in self.only
 
 
 def _read_spans(spans: Any) -> InOrder[Span]:
@@ -52,6 +74,11 @@ def _read_spans(spans: Any) -> InOrder[Span]:
     for name, span in spans.items():
         if not isinstance(name, str) or not name:
             raise OptionError(f"Rolling: span {name!r} must be text, since it is part of the names of columns")
+        if span == "forever":
+            raise OptionError(
+                f"Rolling: span {name!r} is 'forever': a span must end, since a key is dropped when its rows have left the longest "
+                "one; for values over all time use a stage of its own: .window(bm.GlobalWindow()).trigger(Always()).accumulating()"
+            )
         try:
             read[name] = span if isinstance(span, Span) else Span(span)
         except OptionError as error:
@@ -132,7 +159,7 @@ class Rolling(WindowOption):
         return Duration(steps * self.step.us)
 
     def __repr__(self) -> str:
-        spans = {name: span if span.offset else str(span.length) for name, span in self.spans.items()}
+        spans = {name: str(span.length) if span == Span(span.length) else span for name, span in self.spans.items()}
         fields = {name: getattr(self, name) for name in ("keep", "empty", "offset")}
         usual = {"keep": "current", "empty": "emit", "offset": Duration(0)}
         other = "".join(f", {name}={value!r}" for name, value in fields.items() if value != usual[name])

@@ -13,13 +13,22 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.clocks import in_range
-from beamish.contract.drops import EVENT_TIME_OUT_OF_RANGE, EXPIRED, NULL_EVENT_TIME, TAKEN, Counts, Drops
+from beamish.contract.drops import (
+    EVENT_TIME_OUT_OF_RANGE,
+    EXPIRED,
+    NULL_EVENT_TIME,
+    TAKEN,
+    UNMATCHED_REMOVAL,
+    Counts,
+    Drops,
+)
 from beamish.contract.operator import Operator
 from beamish.contract.stored import Store
 from beamish.contract.updates import EARLY, LATE, ON_TIME, Updates
 from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
+from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts
 from beamish.kinds.rolling.changes import changed_rows
 from beamish.kinds.rolling.looking import Asked, Looked, Looking, keys_of
@@ -29,9 +38,34 @@ from beamish.kinds.rolling.values import of_spans, values_at
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import as_listed
 from beamish.kinds.window.step.packing import about
+from beamish.kinds.window.step.unmatched import unmatched
 from beamish.tables.notes import ROLLING, NotedShard
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
+
+
+@attrs.frozen(eq=False)
+class Added:
+    """Slices with rows of a bundle added.
+
+    Attributes:
+        groups: of the rows, by slice.
+        keys, start_us: n keys and starts, one per slice.
+        state: n accumulators.
+        rows: int64[n], numbers of rows; 0: removals have left none.
+        there: int64[n]: the stored slices, by their indices in memory; -1: a new one.
+        before: the accumulators of the stored ones; None: all are new.
+        rows_before: int64[n], numbers of rows before.
+    """
+
+    groups: Groups
+    keys: pa.Table
+    start_us: Ints
+    state: pa.Table
+    rows: Ints
+    there: Ints
+    before: pa.Table | None
+    rows_before: Ints
 
 
 class RollingShard(NotedShard):
@@ -163,8 +197,20 @@ class RollingShard(NotedShard):
         at = np.flatnonzero(start_us != NO_WATERMARK_US)
         if not len(at):
             return drops.updates
+        added = self._added(bundle, at, start_us)
+        if plan.of.signed:
+            lost = unmatched(plan.of, bundle, at, added.groups, state=added.state, held=added.rows_before)
+            if lost is not None and lost.any():
+                why = np.full(len(start_us), TAKEN)
+                why[at[lost]] = UNMATCHED_REMOVAL
+                self._drop(drops, bundle, why, watermark_us)
+                at = at[~lost]
+                if not len(at):
+                    return drops.updates
+                added = self._added(bundle, at, start_us)
         self._counts = attrs.evolve(self._counts, taken=(self._counts.taken or 0) + int(bundle.rows[at].sum()))
-        keys, start_us = self._add(bundle, at, start_us[at], watermark_us)
+        self._put(added, watermark_us)
+        keys, start_us = added.keys, added.start_us
         asked = self._asked(keys, start_us, watermark_us)
         if not len(asked):
             return drops.updates
@@ -194,61 +240,74 @@ class RollingShard(NotedShard):
             why[timed & plan.is_frozen(start_us + plan.rolling.reach_us, watermark_us)] = EXPIRED
             self._note_late(bundle.first_us[why == EXPIRED], watermark_us)
         if (why != TAKEN).any():
-            rows = as_listed(plan.of, bundle.table) if drops.lists else None
-            own = {
-                name: column.combine_chunks()
-                for name, column in zip(bundle.keys.schema.names, bundle.keys.columns, strict=True)
-            }
-            drops.add(why, bundle.time_us, watermark_us, own, rows, bundle.rows)
+            self._drop(drops, bundle, why, watermark_us)
         return np.where(why == TAKEN, start_us, NO_WATERMARK_US)
+
+    def _drop(self, drops: Drops, bundle: Bundle, why: Ints, watermark_us: int) -> None:
+        """Drop rows of a bundle."""
+        rows = as_listed(self._plan.of, bundle.table) if drops.lists else None
+        own = {
+            name: column.combine_chunks()
+            for name, column in zip(bundle.keys.schema.names, bundle.keys.columns, strict=True)
+        }
+        drops.add(why, bundle.time_us, watermark_us, own, rows, bundle.rows)
 
     def _note_late(self, first_us: Ints, watermark_us: int) -> None:
         if len(first_us) and watermark_us != END_OF_TIME_US:
             late_us = max(self._counts.late_by_us or 0, watermark_us - int(first_us.min()))
             self._counts = attrs.evolve(self._counts, late_by_us=late_us)
 
-    def _add(self, bundle: Bundle, at: Ints, start_us: Ints, watermark_us: int) -> tuple[pa.Table, Ints]:
-        """Add rows of a bundle to slices; returns the key and the start of each slice."""
-        plan, cells = self._plan, self._plan.key_cells
+    def _added(self, bundle: Bundle, at: Ints, start_us: Ints) -> Added:
+        """Rows of a bundle, added to their slices; nothing is stored yet."""
+        plan, cells, start_us = self._plan, self._plan.key_cells, start_us[at]
         keys = bundle.keys.take(pa.array(at)) if bundle.keys.num_columns else None
         columns = [pa.array(np.zeros(len(at), np.int8))] if keys is None else keys.columns
         keys = pa.table(columns, schema=cells).combine_chunks()
         groups = factorize_tuples([factorize_rows(keys.columns, len(at)), factorize_values(start_us)], len(at))
         first = groups.first()
-        own, own_us = keys.take(pa.array(first)), start_us[first]
+        own, own_us = keys.take(pa.array(first)).combine_chunks(), start_us[first]
         there = self._find(own, own_us)
         known = there >= 0
         before = old = None
+        rows_before = np.zeros(groups.count, np.int64)
         if known.any():
             old = state = self._slices.records.take(there[known]).state
             place = np.where(known, np.cumsum(known), 0)
             before = pa.concat_tables([plan.of.new_state, state]).take(pa.array(place)).combine_chunks()
+            rows_before[known] = self._slices.records["rows"][there[known]]
         state = bundle.accumulate(at, groups, before)
-        rows = groups.sum(bundle.rows[at])
-        rows[known] += self._slices.records["rows"][there[known]]
-        self._slices.remove(there[known])
-        self._add_to_totals(own, own_us, state, known, old, watermark_us)
-        cells_of = pa.table([*own.columns, *state.columns], schema=plan.slice_cells)
-        self._slices.add(Slices.new(cells_of.combine_chunks(), start_us=own_us, rows=rows))
-        return own, own_us
+        rows = rows_before + groups.sum(bundle.signs[at])
+        return Added(groups, own, own_us, state, rows, there, old, rows_before)
 
-    def _add_to_totals(  # noqa: PLR0917 - new and old slices
-        self, keys: pa.Table, start_us: Ints, state: pa.Table, known: Flags, old: pa.Table | None, watermark_us: int
-    ) -> None:
-        """Add new rows to the totals of spans that their slices are in at the watermark."""
-        plan, until_us = self._plan, min(watermark_us, LATEST_US)
+    def _put(self, added: Added, watermark_us: int) -> None:
+        """Store slices with added rows; those that lost all their rows are removed."""
+        self._slices.remove(added.there[added.there >= 0])
+        self._add_to_totals(added, watermark_us)
+        left = added.rows > 0
+        cells = pa.table([*added.keys.columns, *added.state.columns], schema=self._plan.slice_cells).combine_chunks()
+        if left.all():
+            self._slices.add(Slices.new(cells, start_us=added.start_us, rows=added.rows))
+        else:
+            kept = cells.filter(pa.array(left)).combine_chunks()
+            self._slices.add(Slices.new(kept, start_us=added.start_us[left], rows=added.rows[left]))
+
+    def _add_to_totals(self, added: Added, watermark_us: int) -> None:
+        """Change the totals of spans that slices are in at the watermark."""
+        plan, until_us, start_us = self._plan, min(watermark_us, LATEST_US), added.start_us
         here = np.flatnonzero((start_us + plan.step_us <= until_us) & (until_us < start_us + plan.kept_us))
         if watermark_us == NO_WATERMARK_US or not len(here):
             return
-        lifted = plan.totals.lift(state)
-        if old is not None:
-            lifted[known] -= plan.totals.lift(old)
+        known, left = added.there >= 0, added.rows > 0
+        lifted = plan.totals.lift(added.state)
+        lifted[~left] = 0
+        if added.before is not None:
+            lifted[known] -= plan.totals.lift(added.before)
         change = np.zeros((len(here), plan.totals_width), np.int64)
-        change[:, 0] = ~known[here]
+        change[:, 0] = left[here].astype(np.int64) - known[here]
         for span, own in zip(plan.spans, of_spans(plan, change), strict=True):
             inside = (start_us[here] + span.enters_us <= until_us) & (until_us < start_us[here] + span.leaves_us)
             own[inside] = lifted[here[inside]]
-        keys = keys.take(pa.array(here)).combine_chunks()
+        keys = added.keys.take(pa.array(here)).combine_chunks()
         codes = factorize_rows(keys.columns, len(here))
         order = np.argsort(codes.of, kind="stable")
         one = keys.take(pa.array(codes.first())).combine_chunks()

@@ -70,6 +70,7 @@ class RollingStage(WindowStage):
         _check_options(self.options)
         _check_inputs(self.options, takes)
         WindowStage(self.effective, self.suppress).check(takes)
+        _check_spans(self.options)
         _check_names(self.options, takes)
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
@@ -221,17 +222,6 @@ def _check_trigger(options: WindowOptions, where: str) -> None:
 def _check_inputs(options: WindowOptions, takes: Sequence[Relation]) -> None:
     where = f"window({options.window!r})"
     for relation in takes:
-        if relation.retracts:
-            of, fix = (
-                "a stage that retracts",
-                "make that stage accumulating()",
-            )
-            if relation.is_signed:
-                of, fix = (
-                    "a changelog",
-                    "read its rows as they are, without from_changelog(), if they are only inserted",
-                )
-            raise PipelineError(f"{where} over {of}: removing rows from spans is not supported; {fix}")
         if not relation.has_timestamps:
             raise PipelineError(
                 f"{where} over panes without timestamp: when do they leave a span? Give the stage before a timestamp_combiner, "
@@ -250,6 +240,23 @@ def _check_inputs(options: WindowOptions, takes: Sequence[Relation]) -> None:
         accumulation.check(name, merging=True)
 
 
+def _check_spans(options: WindowOptions) -> None:
+    """Check the accumulations that spans name."""
+    rolling, known = options.window, list(options.accumulations)
+    assert isinstance(rolling, Rolling)  # noqa: S101 - it is one of these
+    for name, span in rolling.spans.items():
+        for one in span.only or ():
+            if one not in known:
+                raise PipelineError(
+                    f"Rolling: span {name!r} has only={one!r}, and accumulations are {known}; name one of these"
+                )
+    for one in known:
+        if not any(span.has(one) for span in rolling.spans.values()):
+            raise PipelineError(
+                f"accumulate({one}=...) in window({rolling!r}): no span has it; add it to only= of one, or leave it out"
+            )
+
+
 def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     """Check that the names of output columns differ, ignoring case as Spark does."""
     rolling = options.window
@@ -259,7 +266,8 @@ def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     own += [
         (value_name(name, span), f"accumulate({name}=...) over span {span!r}: column")
         for name in options.accumulations
-        for span in rolling.spans
+        for span, of in rolling.spans.items()
+        if of.has(name)
     ]
     own += [(name, f"with_columns({name}=...): column") for name in options.derived]
     for name, what in own:

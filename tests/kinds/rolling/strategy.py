@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -12,6 +13,7 @@ from beamish import accumulations as a
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from tests.kinds.refine.strategy import TAKEN
+from tests.strategies import changelogs
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import key_columns, retracting
 from tests.strategies.scripts import random_row
@@ -44,13 +46,20 @@ def options(draw: st.DrawFn, mode: bm.AccumulationMode | None) -> bm.Rolling:
 def with_spans(draw: st.DrawFn, before: bm.Pipeline, accumulation: st.SearchStrategy[a.Accumulation]) -> bm.Pipeline:
     """The options of rolling spans added to a pipeline."""
     mode, lateness = draw(modes), draw(latenesses)
+    accumulations = {f"v{i}": one for i, one in enumerate(draw(st.lists(accumulation, min_size=1, max_size=2)))}
+    window = draw(options(mode))
+    if draw(st.integers(0, 3)) == 0:  # the first span has all, so that each is in one
+        own = st.sampled_from([None, *accumulations]).map(lambda name: name and [name])
+        (first, whole), *others = window.spans.items()
+        spans: Any = {name: bm.Span(one.length, offset=one.offset, only=draw(own)) for name, one in others}
+        window = attrs.evolve(window, spans={first: whole, **spans})
     early = st.sampled_from([None, AfterCount(1), Always()])
     parts = st.builds(AfterWatermark, early, late=st.sampled_from([AfterCount(1), Always()]))
     pipeline = (
-        before.window(draw(options(mode)))
+        before.window(window)
         .trigger(draw(st.one_of(st.just(Default()), parts)))
         .allowed_lateness(lateness)
-        .accumulate(**{f"v{i}": one for i, one in enumerate(draw(st.lists(accumulation, min_size=1, max_size=2)))})
+        .accumulate(**accumulations)
     )
     return pipeline if mode is None else pipeline.accumulation_mode(mode)
 
@@ -76,20 +85,50 @@ def rolling(
 
 @st.composite
 def over_panes(draw: st.DrawFn) -> bm.Pipeline:
-    """A stage over the panes of windows, some of them late."""
+    """A stage over the panes of windows, some of them late, or retracted."""
+    mode = draw(st.sampled_from([ACCUMULATING, bm.AccumulationMode.DISCARDING, retracting, retracting]))
+    early = [Default(), Always(), AfterWatermark(early=Always(), late=Always())]
+    own = [a.Sum("score"), a.Count(), a.Max("score"), a.Mean("score"), a.TopN(2, "score")]
+    corrects = mode is retracting  # else a stage warns that it counts firings
     first = (
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness(0))
         .key_by("team", "part")
         .window(draw(st.sampled_from([bm.FixedWindows(2), bm.Sessions(2)])))
+        .trigger(draw(st.sampled_from(early if corrects else early[:1])))
         .allowed_lateness(draw(st.sampled_from([0, 5])))
-        .accumulation_mode(draw(st.sampled_from([ACCUMULATING, bm.AccumulationMode.DISCARDING])))
+        .accumulation_mode(mode)
         .accumulate(score=a.Sum("score"))
     )
-    later = with_spans(draw, bm.Pipeline().key_by(*draw(st.sampled_from([(), ("team",)]))), st.just(a.Sum("score")))
+    later = with_spans(
+        draw,
+        bm.Pipeline().key_by(*draw(st.sampled_from([(), ("team",)]))),
+        st.sampled_from(own if corrects else own[:1]),
+    )
     pipeline = first.then(later)
     pipeline.flow.check()
     return pipeline
+
+
+@st.composite
+def over_changelog(draw: st.DrawFn) -> bm.Pipeline:
+    """A stage over a changelog."""
+    some = {**changelogs.SUMS, **changelogs.KEEPERS}
+    source = bm.Pipeline().from_changelog(draw(st.sampled_from(changelogs.FORMATS_)))
+    source = source.event_time("ts", bm.BoundedOutOfOrderness(0)).key_by(*draw(st.sampled_from([(), ("team",)])))
+    chosen = draw(st.lists(st.sampled_from(sorted(some)), min_size=1, max_size=3, unique=True))
+    pipeline = with_spans(draw, source, st.just(a.Count())).accumulate(
+        v0=a.Count(), v1=a.Count(), **{name: some[name] for name in chosen}
+    )
+    pipeline = pipeline.with_dropped() if draw(st.booleans()) else pipeline
+    pipeline.flow.check()
+    return pipeline
+
+
+def fed(pipeline: bm.Pipeline) -> st.SearchStrategy[TestStream]:
+    """Changes of a table; removals of missing rows only where they are found."""
+    feeds = changelogs.feeds(strays=changelogs.keeps(pipeline))
+    return feeds.flatmap(lambda feed: changelogs.scripts(pipeline, feed))
 
 
 @st.composite
@@ -168,6 +207,7 @@ CASES = {
     "rolling spans, usual values": (rolling(usual), scripts),
     "rolling spans over panes": (over_panes(), scripts),
     "rolling spans under other stages": (under_windows(), scripts),
+    "rolling spans over a changelog": (over_changelog(), fed),
     "rolling spans over several inputs": (over_inputs(), scripts),
 }
 FLOWS = [rolling(keys=st.sampled_from([(), ("team",)])), under_windows()]

@@ -240,3 +240,24 @@ def work(steps):
     script = script.add([{"ts": i + 0.5, "team": str(i), "score": 1} for i in range(10)]).advance_watermark_to(5)
     script = script.advance_watermark_to(3 * steps + 20)
     return work_of_last_step(pipeline, script.events)
+
+
+@pytest.mark.of_law("law-suppress-identity", "law-suppress-nothing-is-lost")
+@cost(2)
+@given(st.data())
+def test_a_suppress_of_spans_gives_the_same_rows_later(data):
+    """Without a wait the same rows in order; with one the same live rows in the end."""
+    pipeline = data.draw(rolling(usual).filter(lambda one: not said(one.flow).with_dropped))
+    script = script_of(data.draw(st.integers(0, 2**40)), (None,), ends=True).advance_processing_time_to(10_000)
+    plain = pipeline.run(script)
+    assert pipeline.suppress(bm.UntilTimeLimit(0, clock="event")).run(script) == plain
+    clock, wait = data.draw(st.sampled_from(["event", "processing"])), data.draw(st.sampled_from([1, 3, 100]))
+    held = pipeline.suppress(bm.UntilTimeLimit(wait, clock=clock))
+    waited = held.run(script)
+    check_rows(held, waited)
+
+    def table(panes):
+        rows = latest(panes, lambda pane: repr(pane.key))
+        return {name: repr((dict(pane.values), pane.timestamp)) for name, pane in rows.items()}
+
+    assert table(waited) == table(plain)

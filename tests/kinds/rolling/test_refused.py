@@ -7,7 +7,7 @@ from beamish.accumulations import Count, Fold, InnerJoin, Sum
 from beamish.contract.stored import DictStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
-from tests.refused import MEETING, ONE_ROW, RETRACTING, START, TIMELESS, cases, refused
+from tests.refused import MEETING, ONE_ROW, START, TIMELESS, cases, refused
 
 MINUTE = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
 ROLLING = START.key_by("team").window(MINUTE).accumulate(plays=Count())
@@ -29,6 +29,9 @@ AT_ONCE = {
     "empty zero": lambda: bm.Rolling({"1h": "1 hour"}, step="1 minute", empty="zero"),
     "history removed": lambda: bm.Rolling({"1h": "1 hour"}, step="1 minute", keep="history", empty="remove"),
     "longer than time": lambda: bm.Rolling({"1h": "10000000 days"}, step="1 day"),
+    "a span forever": lambda: bm.Rolling({"all": "forever"}, step="1 minute"),
+    "only of a text": lambda: bm.Span("1 hour", only="n"),
+    "only of nothing": lambda: bm.Span("1 hour", only=[]),
     "among several windowings": lambda: START.window({"minute": bm.FixedWindows(60), "spans": MINUTE}),
 }
 TOGETHER = {
@@ -49,21 +52,19 @@ TOGETHER = {
     "only updated": ROLLING.accumulating().only_updated_panes(),
     "errors": ROLLING.on_error("drop"),
     "late rows by number": ROLLING.allowed_lateness(rows=3),
-    "a changelog": bm.Pipeline()
-    .from_changelog()
-    .event_time("ts", bm.BoundedOutOfOrderness(0))
-    .window(MINUTE)
-    .accumulate(n=Count()),
     "a join": MEETING.window(MINUTE).accumulate(pair=InnerJoin("a", "b")),
     "a fold without merge": ROLLING.accumulate(all=Fold(0, max, column="score")),
     "nothing to accumulate": START.window(MINUTE),
+    "only of no accumulation": START.window(bm.Rolling({"w": bm.Span(60, only=["m"])}, step=60)).accumulate(n=Count()),
+    "an accumulation of no span": START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(
+        n=Count(), s=Sum("score")
+    ),
     "a key called time": START.key_by("time").window(MINUTE).accumulate(n=Count()),
     "two columns of a name": START.window(bm.Rolling({"b_c": 60, "c": 60}, step=60)).accumulate(a=Count(), a_b=Count()),
     "a computed column called time": ROLLING.with_columns(time=pc.field("plays_5m") + 1),
     "an accumulation called pane": ROLLING.accumulate(pane=Count()),
 }
 REFUSED = {
-    "retractions": lambda: RETRACTING.then(NEXT),
     "panes without timestamp": lambda: TIMELESS.then(NEXT),
     "a suppress": lambda: ROLLING.suppress(bm.UntilWindowCloses()),
     "a column that is missing": lambda: ROLLING.accumulate(s=Sum("points")).run(ONE_ROW),

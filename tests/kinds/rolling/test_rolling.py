@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow.compute as pc
 import pytest
 
@@ -12,7 +14,7 @@ from beamish.flow import descriptions
 from beamish.local import stages_after
 from beamish.stage_facts import stage_facts
 from beamish.testing import TestStream
-from beamish.triggers import AfterCount, AfterWatermark
+from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.public_names import public_names
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user")
@@ -183,3 +185,85 @@ def test_a_key_that_is_over_leaves_no_state():
     ((bound, (store,)),) = stages_after(FEATURES.flow, SCRIPT.advance_watermark_to(430).events)
     assert bound.operator.open(store).next_due_us is None
     assert not [name for name in store if "/s" in name]
+
+
+def test_retractions_of_a_stage_leave_spans_and_a_key_without_rows_ends():
+    """A payment that moves to another user: the first one's row is retracted, and has its last row."""
+    payments = bm.Pipeline().from_changelog("spark").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user")
+    spans = bm.Rolling({"2m": "2 minutes"}, step="1 minute")
+    totals = payments.window(spans).allowed_lateness("5 minutes").accumulate(n=Count(), total=Sum("v"))
+    script = (
+        TestStream()
+        .add([{"ts": 30, "user": "ann", "v": 5, "_change_type": "insert"}])
+        .advance_watermark_to(60)
+        .add(
+            [
+                {"ts": 30, "user": "ann", "v": 5, "_change_type": "update_preimage"},
+                {"ts": 30, "user": "bob", "v": 7, "_change_type": "update_postimage"},
+            ]
+        )
+    )
+    panes = totals.run(script)
+    assert [(pane.key["user"], pane.values["n_2m"], pane.values["total_2m"], pane.is_last) for pane in panes] == [
+        ("ann", 1, 5, False),
+        ("ann", 0, None, True),
+        ("bob", 1, 7, False),
+    ]
+    counts = SOURCE.window(bm.FixedWindows("1 minute")).trigger(AfterWatermark(early=Always(), late=Always()))
+    counts = counts.accumulating_and_retracting().accumulate(n=Count())
+    # The pane of two rows replaces that of one, so that their sum is 2 and not 3.
+    rolled = counts.then(bm.Pipeline().key_by("user").window(spans).accumulate(rows=Sum("n"), most=Max("n")))
+    script = TestStream().add([{"ts": 1, "user": "ann"}]).add([{"ts": 2, "user": "ann"}]).advance_watermark_to(60)
+    (pane,) = rolled.run(script.advance_watermark_to(61))
+    assert dict(pane.values) | {"time": None} == {"time": None, "rows_2m": 2, "most_2m": 2}
+
+
+def test_a_slice_that_lost_all_its_rows_leaves_no_state():
+    payments = bm.Pipeline().from_changelog("spark").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user")
+    totals = payments.window(bm.Rolling({"2m": "2 minutes"}, step="1 minute")).accumulate(n=Count(), most=Max("v"))
+    row = {"ts": 30, "user": "ann", "v": 5}
+    script = TestStream().add([row | {"_change_type": "insert"}]).add([row | {"_change_type": "delete"}])
+    ((bound, (store,)),) = stages_after(totals.flow, script.advance_watermark_to(61).events)
+    assert totals.run(script) == []
+    assert bound.operator.open(store).next_due_us is None
+    assert not [name for name in store if "/s" in name]
+
+
+@pytest.mark.parametrize(("keys", "step"), [(300, 1), (3000, 20)])
+def test_a_slice_of_a_count_and_a_sum_takes_less_than_40_bytes(keys, step):
+    """Rows of ``1 / step`` of the keys in each minute of half an hour; a key has totals and its last row besides."""
+    spans = {"1h": "1 hour", "12h": "12 hours", "24h": "24 hours"}
+    features = SOURCE.window(bm.Rolling(spans, step="1 minute")).accumulate(n=Count(), total=Sum("v"))
+    script, slices = TestStream(), 0
+    for minute in range(30):
+        users = range(minute % step, keys, step)
+        slices += len(users)
+        rows = [
+            {"ts": 60 * minute + user / 100, "user": f"user-{user:05}", "v": user * 7919 % 1000 / 8} for user in users
+        ]
+        script = script.add(rows).advance_watermark_to(60 * minute)
+    ((_, (store,)),) = stages_after(features.flow, script.events)
+    size = Counter()
+    for name, value in store.items():
+        size[name.partition("/")[0]] += len(value)
+    assert size["slices"] < 40 * slices
+    assert size["totals"] + size["rows"] < 200 * keys
+
+
+def test_a_span_may_have_some_accumulations_only():
+    spans = {"2m": "2 minutes", "5m": bm.Span("5 minutes", only=["n"])}
+    features = SOURCE.window(bm.Rolling(spans, step="1 minute")).accumulate(n=Count(), most=Max("v"))
+    panes = features.run(SCRIPT.advance_watermark_to(420))
+    assert [name for name in panes[0].values if name != "time"] == ["n_2m", "n_5m", "most_2m"]
+    assert [(pane.timestamp.minute, pane.values["most_2m"]) for pane in panes] == [
+        (1, 2),
+        (2, 3),
+        (3, 3),
+        (4, None),
+        (6, None),
+        (7, None),
+    ]
+    assert "5m: the last 5 minutes (n only)" in " ".join(features.explain().split())
+    assert repr(features.flow.stage.rolling).startswith(
+        "Rolling({'2m': '2 minutes', '5m': Span('5 minutes', only=['n'])}"
+    )

@@ -14,9 +14,10 @@ from beamish.flow import Flow
 from beamish.instants import LATEST_US
 from tests.kinds.versions.twin import late_by
 from tests.twin.accumulations import Row
+from tests.twin.forms import unmatched
 from tests.twin.moments import moment
 from tests.twin.order import same
-from tests.twin.run import NO_WATERMARK, Key, Twin, out_of_range
+from tests.twin.run import NO_WATERMARK, Key, Twin, out_of_range, removes
 
 State = Mapping[str, Any] | None
 """The values of a key at a boundary; None: it has no rows there."""
@@ -47,7 +48,7 @@ class Rolled:
     """A key.
 
     Attributes:
-        rows: its rows, each with the watermark at which it arrived.
+        rows: its rows and removals of rows, each with the watermark at which it arrived.
         at: the values at the boundaries that the watermark has reached, as they are known.
         slots: its rows of output, by boundary; with one row per key at 0.
     """
@@ -55,6 +56,21 @@ class Rolled:
     rows: list[tuple[Row, float]] = field(default_factory=list)
     at: dict[int, State] = field(default_factory=dict)
     slots: dict[int, Slot] = field(default_factory=dict)
+
+
+def net(rows: Sequence[Row]) -> list[Row]:
+    """Rows without those that are removed by others (rules/stages.md#retractions-as-rows)."""
+    left: list[Row] = []
+    for row in rows:
+        if not removes(row):
+            left.append(row)
+            continue
+        for i, one in enumerate(left):
+            equal = all(same(one.values.get(name), value) for name, value in row.values.items())
+            if one.time_us == row.time_us and one.input == row.input and equal:
+                del left[i]
+                break
+    return left
 
 
 def differ(one: State, other: State) -> bool:
@@ -106,7 +122,7 @@ class RollingTwin(Twin):
 
     def state(self, key: Key, boundary: int) -> State:
         """The values of a key at a boundary, of the rows that came while they could change it."""
-        rows = [row for row, came in self.of(key).rows if self.is_open(boundary, came)]
+        rows = net([row for row, came in self.of(key).rows if self.is_open(boundary, came)])
         reach = boundary - self.rolling.reach_us
         if not any(reach <= row.time_us < boundary for row in rows):
             return None
@@ -116,6 +132,8 @@ class RollingTwin(Twin):
         values = {}
         for name in self.options.accumulations:
             for span, of in self.rolling.spans.items():
+                if of.only is not None and name not in of.only:
+                    continue
                 end = boundary - of.offset.us
                 inside = [row for row in rows if end - of.length.us <= row.time_us < end]
                 values[f"{name}_{span}"] = self.value_of(name, inside)
@@ -140,7 +158,7 @@ class RollingTwin(Twin):
         if not self.early or coming is None or coming == self.next(before):
             return
         for key in self.keys.values():
-            if any(self.enters(row, coming) for row, _ in self.of(key).rows):
+            if any(self.enters(row, coming) for row in net([row for row, _ in self.of(key).rows])):
                 self.settle(key, coming, PaneTiming.EARLY, self.watermark)
 
     def enters(self, row: Row, boundary: int) -> bool:
@@ -159,15 +177,18 @@ class RollingTwin(Twin):
         if out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
-        start = row.time_us - (row.time_us - self.rolling.offset.us) % self.step_us
-        if not self.is_open(start + self.rolling.reach_us, self.watermark):  # the last boundary at which it counts
+        if not self.is_open(
+            self.slice_of(row) + self.rolling.reach_us, self.watermark
+        ):  # the last boundary at which it counts
             self.drop(key, None, DropReason.EXPIRED, row)
             return
         arrived.setdefault(name, []).append(((0, 1), row))
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Any, Row]]) -> None:
         of = self.of(key)
-        new = [row for _, row in pairs]
+        new = self.matched_by_slice(key, [row for _, row in pairs])
+        if not new:
+            return
         of.rows += [(row, self.watermark) for row in new]
         if self.watermark == NO_WATERMARK:
             return
@@ -186,6 +207,24 @@ class RollingTwin(Twin):
         counts = any(row.time_us < coming <= row.time_us + self.rolling.reach_us for row in new)
         if (self.early and counts) or (self.history and coming in of.slots):
             self.settle(key, coming, PaneTiming.EARLY, self.watermark)
+
+    def slice_of(self, row: Row) -> int:
+        """The start of the step that a row is in."""
+        return row.time_us - (row.time_us - self.rolling.offset.us) % self.step_us
+
+    def matched_by_slice(self, key: Key, rows: Sequence[Row]) -> list[Row]:
+        """Without removals of rows that their slices do not hold (rules/changelogs.md#unmatched-removals)."""
+        if not self.signed:
+            return list(rows)
+        lost: list[Row] = []
+        held = net([row for row, _ in self.of(key).rows])
+        for start in dict.fromkeys(map(self.slice_of, rows)):
+            own, before = ([row for row in some if self.slice_of(row) == start] for some in (rows, held))
+            added = [row for row in own if not removes(row)]
+            lost += unmatched(self.options, before, added, [row for row in own if removes(row)])
+        for row in lost:
+            self.drop(key, None, DropReason.UNMATCHED_REMOVAL, row)
+        return [row for row in rows if not any(row is one for one in lost)]
 
     # Rows of output
 
