@@ -20,7 +20,7 @@ from beamish.errors import OptionError
 from beamish.kernels.identity import Named
 
 NullKeys: TypeAlias = Literal["unmatched", "pair"]
-"""Whether a null in a key matches nothing, or another null."""
+"""Whether null keys have no match, or match each other."""
 
 
 def _check_inputs(where: str, inputs: Sequence[object]) -> None:

@@ -38,7 +38,7 @@ BY_HAND = (
     bm.Pipeline()
     .event_time("scheduled", WATERMARK)
     .key_by("tailnum")
-    .window(bm.Sessions("12 hours"))
+    .window(bm.Sessions("12 hours", late_rows="session"))
     .trigger(Never())
     .allowed_lateness("2 hours")
     .accumulating()

@@ -25,7 +25,7 @@ from beamish.kernels.spec import shown_spec
 _BATCH, _PANE, _ROWS = (f"applies from the next {what} on" for what in ("batch", "pane", "rows"))
 _WINDOWS, _ALREADY = f"{_BATCH}, to existing windows too", f"{_ROWS}; earlier rows stay as they are"
 OPTIONS = {
-    "window": ("windows", "an added windowing starts with the next rows"),
+    "window": ("windows", "applies from the next rows on; an added windowing starts with them"),
     "grace": ("panes", "applies to rows not yet emitted"),
     "trigger": (
         "panes",

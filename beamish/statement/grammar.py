@@ -397,7 +397,7 @@ class StatementParser(ExpressionParser):
         place = (self._curr or begins).start
         size = self._duration("the gap" if kind == "SESSION" else "SIZE", "WINDOW", least=1)
         with self._text.at(place):
-            option: WindowOption = Sessions(size) if kind == "SESSION" else FixedWindows(size)
+            option: WindowOption = Sessions(size, late_rows="session") if kind == "SESSION" else FixedWindows(size)
         if kind == "HOPPING":
             option = self._hopping(size)
         grace = retention = None

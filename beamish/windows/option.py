@@ -162,6 +162,11 @@ class WindowOption:
         return None
 
     @property
+    def late_by_merged(self) -> bool:
+        """Whether a row is expired by the window that it merges into, not by its own."""
+        return False
+
+    @property
     def may_overlap(self) -> bool:
         """Whether a row may be in several windows, also if a subclass overrides the assignment without declaring it."""
         says = _depth(self, "overlaps") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import gcd
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
 
 from beamish.costs import check_span, check_windows_per_row
 from beamish.durations import Duration, read_duration, read_not_negative, read_positive
+from beamish.errors import OptionError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.column_names import WINDOW_END, WINDOW_START
 from beamish.windows.option import Bounds, Times, WindowOption
@@ -177,7 +178,15 @@ class AnchoredWindows(WindowOption):
         return np.arange(len(timestamps_us), dtype=np.int64), timestamps_us - self.difference.us, timestamps_us + 1
 
 
-@attrs.frozen
+def _check_late_rows(option: Any, field: attrs.Attribute[Any], value: object) -> None:
+    if value not in ("own_window", "session"):
+        raise OptionError(
+            f"{type(option).__name__}({field.name}={value!r}): must be 'own_window', which judges a late row by its own window, or "
+            "'session', by the session that it joins"
+        )
+
+
+@attrs.frozen(repr=False)
 class Sessions(WindowOption):
     """A row starts as ``[ts, ts + gap)`` of its key; overlapping windows of a key merge into their span.
 
@@ -185,9 +194,11 @@ class Sessions(WindowOption):
 
     Args:
         gap: the inactivity after which a session ends, above 0.
+        late_rows: "own_window": a row whose own ``[ts, ts + gap)`` has expired is dropped, as in Beam; "session": unless it joins a
+            session that has not, as in Kafka Streams and Flink.
 
     Raises:
-        OptionError: a gap that is not above 0.
+        OptionError: a gap that is not above 0; or an invalid ``late_rows``.
 
     Example:
         >>> import beamish as bm
@@ -196,6 +207,9 @@ class Sessions(WindowOption):
     """
 
     gap: Duration = attrs.field(converter=read_positive)
+    late_rows: Literal["own_window", "session"] = attrs.field(
+        default="own_window", validator=_check_late_rows, kw_only=True
+    )
     merging: ClassVar[bool] = True
 
     def __attrs_post_init__(self) -> None:
@@ -203,8 +217,17 @@ class Sessions(WindowOption):
             "Sessions(gap)", self.gap, "a session ends, and its state is dropped, only this long after its last row"
         )
 
+    def __repr__(self) -> str:
+        late = f", late_rows={self.late_rows!r}" if self.late_by_merged else ""
+        return f"{type(self).__name__}(gap={self.gap!r}{late})"
+
     def describe(self) -> str:
-        return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows arrive"
+        late = "; a row expires with the session that it joins" if self.late_by_merged else ""
+        return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows arrive{late}"
+
+    @property
+    def late_by_merged(self) -> bool:
+        return self.late_rows == "session"
 
     @property
     def overlaps(self) -> bool:

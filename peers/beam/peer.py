@@ -74,8 +74,8 @@ _triggers = st.recursive(
 _windows = st.one_of(
     windows.fixed_windows,
     windows.sliding_windows,
-    windows.sessions,
-    windows.sessions,
+    windows.own_sessions,
+    windows.own_sessions,
     windows.global_windows,
 )
 

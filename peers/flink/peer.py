@@ -337,7 +337,7 @@ def _window(case: Case) -> bm.WindowOption:
         case "HOP":
             return bm.SlidingWindows(window["size"], window["period"])
         case "SESSION":
-            return bm.Sessions(window["size"])
+            return bm.Sessions(window["size"], late_rows="session")
     return Cumulate(round(window["size"] * SECOND), round(window["period"] * SECOND))
 
 
@@ -426,8 +426,8 @@ _RESULTS: Mapping[str, tuple[Callable[[Case], bm.Pipeline], Callable[[Pane], lis
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``expired``: a row of the key came when its own session was expired. ``deleted``: the key is deleted. ``late``: the first row of the
-    key in time came late. ``before_1970``: the difference is about rows before 1970.
+    ``deleted``: the key is deleted. ``late``: the first row of the key in time came late. ``before_1970``: the difference is about rows
+    before 1970.
     """
     one = here or there or {}
     found = {
@@ -435,7 +435,6 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "window": case.get("window", {"is": ""})["is"],
         "touch": case.get("touch", False),
         "preceding": case.get("preceding"),
-        "expired": False,
         "deleted": False,
         "late": False,
         "before_1970": False,
@@ -455,10 +454,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         (key,) = {row["key"] for row in _rows(case) if row["n"] == one["stream"][0]}
         return found | {"deleted": any(row["gone"] and row["key"] == key for row in _rows(case))}
     if case["kind"] == "window":
-        size = case["window"]["size"] * SECOND
-        expired = [row["key"] for row, watermark in _arrived(case) if row["ts"] + size <= watermark]
-        early = case["before_1970"] and one["place"][0] < 0
-        return found | {"expired": one["stream"][0] in expired, "before_1970": early}
+        return found | {"before_1970": case["before_1970"] and one["place"][0] < 0}
     return found
 
 

@@ -48,8 +48,8 @@ _windows = st.one_of(
         windows.few_seconds,
         st.sampled_from([1, 1.5, 2, 3]),
     ),
-    windows.sessions,
-    windows.sessions,
+    windows.own_sessions,
+    windows.own_sessions,
 )
 _anchored = st.builds(bm.AnchoredWindows, st.sampled_from([1, 2, 4, 7.5]))
 _spans = st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)])
@@ -255,10 +255,15 @@ def script_of(case: Case) -> TestStream:
     return script.advance_watermark_to_infinity() if kind == "join" and case["how"] != "inner" else script
 
 
+def _window(case: Case) -> bm.WindowOption:
+    window = read_spec(case["window"], bm.WindowOption)
+    return bm.Sessions(window.gap, late_rows="session") if isinstance(window, bm.Sessions) else window
+
+
 def _windowed(case: Case) -> bm.Pipeline:
     pipeline = (
         _base.key_by("key")
-        .window(read_spec(case["window"], bm.WindowOption))
+        .window(_window(case))
         .trigger(t.Always())
         .allowed_lateness(Duration(case["grace"]))
         .on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
@@ -332,7 +337,7 @@ def _reads(case: Case) -> list[Row]:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``expired``: of the rows that the difference is about one came when its window was expired, here or there.
+    ``expired``: of the rows of a pair one came when its window was expired, here or there.
     ``own_expired``: a record of the key came when the window that ends at it was expired.
     ``late``: one came behind the stream time. ``late_in_buffer``: any row did, whose window shares a buffer with limits.
     ``follows``: a row of the window came when the wait was over, and is in an earlier window too.
@@ -385,7 +390,6 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
         "late": any(ts < time for ts, time in inside),
         "follows": any(ts < end - period and time >= inside[0][0] + case["wait"] for ts, time in inside[1:]),
         "shared": buffered and any(ts < end - period or ts >= start + period for ts, _ in inside),
-        "expired": any(record["ts"] + size + case["grace"] <= time for record, time in same),
         "own_expired": any(record["ts"] + case["grace"] < time for record, time in same),
         "before_1970": found["before_1970"] or start < 0,
         "left_store": window["is"] == "Sessions" or start <= latest - size - case["grace"],

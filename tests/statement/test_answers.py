@@ -286,7 +286,7 @@ def test_the_pipeline_of_a_plain_text_gives_the_same_values_by_hand():
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness(0))
         .key_by("k")
-        .window(bm.Sessions(5))
+        .window(bm.Sessions(5, late_rows="session"))
         .trigger(bm.triggers.Always())
         .on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
         .accumulating_and_retracting()

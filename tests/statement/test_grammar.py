@@ -85,7 +85,7 @@ def test_windows_and_grace_are_those_of_a_pipeline(window, option, lateness, emi
 
 def test_sessions_retract_merged_windows():
     query = sql("SELECT region, COUNT(*) AS n FROM views WINDOW SESSION (10 MINUTES) GROUP BY region EMIT CHANGES")
-    pipeline = by_hand("region").window(bm.Sessions("10 minutes")).accumulating_and_retracting()
+    pipeline = by_hand("region").window(bm.Sessions("10 minutes", late_rows="session")).accumulating_and_retracting()
     assert query.pipeline == changes(pipeline).accumulate(**COUNTED)
 
 

@@ -14,7 +14,13 @@ few_seconds = st.one_of(st.integers(1, 12), st.sampled_from([0.5, 2.5, 7.5]))
 offsets = st.sampled_from([0, 0, 0, 1, -3, 0.5, 25])
 fixed_windows = st.builds(bm.FixedWindows, few_seconds, offsets)
 sliding_windows = st.builds(bm.SlidingWindows, few_seconds, st.integers(1, 8), offsets)
-sessions = st.builds(bm.Sessions, few_seconds)
+sessions = st.builds(
+    lambda gap, late_rows: bm.Sessions(gap, late_rows=late_rows),
+    few_seconds,
+    st.sampled_from(["own_window", "session"]),
+)
+own_sessions = st.builds(bm.Sessions, few_seconds)
+"""Whose late rows are judged by their own windows."""
 global_windows = st.builds(bm.GlobalWindow)
 calendar_windows = st.builds(
     lambda unit, timezone, starting: bm.CalendarWindows(**unit, timezone=timezone, starting=starting),

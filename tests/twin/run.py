@@ -238,6 +238,7 @@ class Twin:
         self.inherits = options.window is None
         self.window: bm.WindowOption = options.window or inherited(flow)
         self.merging = self.window.merging and not self.inherits
+        self.by_session = self.merging and getattr(self.window, "late_rows", "") == "session"
         self.meets = None if self.inherits else self.window
         self.anchors = Anchors(options.window) if isinstance(options.window, bm.AnchoredWindows) else None
         self.lateness = options.allowed_lateness.us
@@ -507,7 +508,9 @@ class Twin:
             # rules/windows.md#anchored-windows: other windows may have it, though its own has expired.
             arrived.setdefault(name, []).append((windows[0], row))
         for bounds in windows:
-            if self.expired(
+            if self.by_session:
+                arrived.setdefault(name, []).append((bounds, row))
+            elif self.expired(
                 key, bounds
             ):  # rules/output.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
@@ -520,6 +523,8 @@ class Twin:
         if self.anchors:
             spread = self.anchors.spread(key, [row for _, row in pairs])
             pairs = [(bounds, row) for bounds, row in spread if not self.expired(key, bounds)]
+        if self.by_session:
+            pairs = self.in_time(key, pairs)
         came = self.land(key, pairs)
         if came and self.is_forgotten(key):  # its rows are so late that it closes at once
             for window in list(came):
@@ -532,6 +537,27 @@ class Twin:
                 self.ask(key, window)
         if came:
             self.let_fall(key)
+
+    def in_time(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[tuple[Bounds, Row]]:
+        """Without rows of expired sessions, or past retention (rules/windows.md#late-rows-of-sessions)."""
+        kept = []
+        for bounds, row in self.of_live_sessions(key, pairs):
+            lost = key.has_lost(bounds) and not self.expired(key, bounds)
+            if lost or too_old(self, row):
+                self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
+            else:
+                kept.append((bounds, row))
+        return kept
+
+    def of_live_sessions(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[tuple[Bounds, Row]]:
+        """Without rows whose session, merged with those of the bundle and the open ones, is expired."""
+        into: dict[Bounds, Bounds] = {}
+        for members, result in groups(self.window, sorted({own for own, _ in pairs} | set(key.live))):
+            into.update(dict.fromkeys(members, result))
+        for own, row in pairs:
+            if self.expired(key, into[own]):
+                self.drop(key, own, DropReason.EXPIRED, row)
+        return [(own, row) for own, row in pairs if not self.expired(key, into[own])]
 
     def let_fall(self, key: Key) -> None:
         """Apply retention to a key with new rows: its latest windows, within the budgets (rules/windows.md#retention)."""
@@ -577,6 +603,8 @@ class Twin:
         once = self.options.deduplication
         if once is not None and once.within is None:
             pairs = self.not_again(key, pairs)
+        if self.by_session:
+            pairs = self.of_live_sessions(key, pairs)
         into, gone, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.merging else ({}, [], [])
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:

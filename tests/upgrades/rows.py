@@ -223,6 +223,18 @@ def _identity() -> Iterator[Row]:
     yield refused(
         part, "the gap of sessions", PLAIN.window(bm.Sessions(6)), "window", "Sessions(gap='6 seconds')", then=SESSIONS
     )
+    late = TestStream().add(rows_of((21, "a", 1))).advance_watermark_to(33).add(rows_of((18, "a", 2), (40, "b", 4)))
+    by_session = PLAIN.window(bm.Sessions(5, late_rows="session"))
+    for then, now, added in ((SESSIONS, by_session, ("a 18-26 n=2 s=3 LATE",)), (by_session, SESSIONS, ())):
+        yield Row(
+            part,
+            "`late_rows` of sessions: from the next rows on",
+            then,
+            now,
+            late.advance_watermark_to(45),
+            2,
+            (*added, "b 40-45 n=1 s=4 ON_TIME"),
+        )
     yield refused(
         part,
         "the allowed lateness of anchored windows: their rows are stored for it",

@@ -41,6 +41,7 @@ AT_ONCE = {
     "sliding period 0": lambda: bm.SlidingWindows("1 minute", 0),
     "difference negative": lambda: bm.AnchoredWindows(-1),
     "gap 0": lambda: bm.Sessions(timedelta()),
+    "late rows of merged windows": lambda: bm.Sessions(10, late_rows="merged"),
     "within nothing": lambda: bm.Within(of="a"),
     "within negative": lambda: bm.Within(-1, of="a"),
     "within of 3": lambda: bm.Within(1, of=3),

@@ -18,6 +18,10 @@ ALL = "one global window; it never ends while the stream runs"
         (bm.SlidingWindows(10, 5), "sliding, 10 seconds long, one every 5 seconds; a row is in each that contains it"),
         (bm.SlidingWindows(5, 10), "sliding, 5 seconds long, one every 10 seconds; sampled: rows between them are in none"),
         (bm.Sessions(10), "sessions: rows of a key less than 10 seconds apart; they grow and merge as rows arrive"),
+        (
+            bm.Sessions(10, late_rows="session"),
+            "sessions: rows of a key less than 10 seconds apart; they grow and merge as rows arrive; a row expires with the session that it joins",
+        ),
         (bm.GlobalWindow(), ALL),
         (bm.CalendarWindows(weeks=1), "calendar, 1 week long by the clocks of UTC, counted from 1970-01-05"),
         (

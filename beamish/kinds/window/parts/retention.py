@@ -102,6 +102,8 @@ class RetentionPart(WindowPart):
             return entries
         keys = step.table.keys.take(entries.key_at)
         gone = self.evictions.are_gone(keys, entries.start_us, entries.end_us)
+        # A row that is expired by itself, and joins an open session, is past all evictions that are stored.
+        gone &= step.plan.expiry_us(entries.end_us) > step.progress_of_rows(bundle, entries.row)
         drop_from_windows(step, bundle, entries.only(gone), OUT_OF_RETENTION)
         return entries.only(~gone)
 

@@ -18,7 +18,7 @@ from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import drop_from_windows
 from beamish.kinds.window.step.entries import Entries, entries_of
 from beamish.kinds.window.step.finding import find, load_targets
-from beamish.kinds.window.step.merging import find_merging, load_what_may_merge
+from beamish.kinds.window.step.merging import expired_when_merged, find_merging, load_what_may_merge
 from beamish.kinds.window.step.step import Step
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
@@ -49,6 +49,8 @@ def _assigned(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
 def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
     """Drop the entries whose windows have expired or were evicted, or whose rows are past retention; returns the rest."""
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
+    if step.plan.window.late_by_merged and expired.any():
+        expired = expired_when_merged(step, bundle, entries)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
     entries = entries.only(~expired)
     for part in step.parts:

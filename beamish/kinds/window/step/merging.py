@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.drops import WINDOW_FINISHED
+from beamish.contract.drops import EXPIRED, WINDOW_FINISHED
 from beamish.contract.keys import KeyedWindows
 from beamish.contract.updates import MERGED_KIND
 from beamish.errors import UserFunctionError, cause, check_memory, describe_foreign
@@ -134,6 +134,20 @@ class Meeting:
         return cls(result, group[: len(open_)], group[len(open_) :][each], entry)
 
 
+def expired_when_merged(step: Step, bundle: Bundle, entries: Entries) -> Flags:
+    """Which entries would be in an expired window after merging: bool, one per entry."""
+    load_what_may_merge(step, entries)
+    known, windows, own = known_and_own(step, bundle, entries)
+    open_ = ~step.table["closed"][known] & np.isin(windows.key, own.key)
+    return _expired(step, bundle, entries, Meeting.of(step.plan.window, windows.take(open_), own))
+
+
+def _expired(step: Step, bundle: Bundle, entries: Entries, meeting: Meeting) -> Flags:
+    end_us = meeting.result.end_us[meeting.of_entry]
+    expired: Flags = step.plan.expiry_us(end_us) <= step.progress_of_rows(bundle, entries.row)
+    return expired
+
+
 def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     """The targets of entries for merging windows; entries of closed windows are dropped.
 
@@ -158,6 +172,13 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
         kept = part.admit_to(step, bundle, found, meeting.of_entry, closed=closed, held=open_, of_held=meeting.of_open)
         if kept is not None:
             entries, own = entries.only(kept), own.take(kept)
+            meeting = Meeting.of(step.plan.window, open_windows, own)
+            finished = _becomes_one_of(closed_windows, meeting)
+    if step.plan.window.late_by_merged:  # what others would have merged with may have been dropped
+        expired = _expired(step, bundle, entries, meeting)
+        if expired.any():
+            drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
+            entries, own = entries.only(~expired), own.take(~expired)
             meeting = Meeting.of(step.plan.window, open_windows, own)
             finished = _becomes_one_of(closed_windows, meeting)
     same = meeting.result.find_in(open_windows)
