@@ -25,22 +25,28 @@ def part() -> str:
 
 def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"## {peer_of(name).title}", "")
-    yield f"`{name}` {run['version']}, seed {run['seed']}: {run['agreed']:,} of {run['cases']:,} cases agree."
-    yield from ("", "| cases with | agree |", "|---|---|")
+    yield f"`{name}` {run['version']}: {run['agreed']:,} of {run['cases']:,} agree."
     kinds = {
         kind: counts for kind, counts in run["kinds"].items() if kind.split()[0] not in run["kinds"].keys() - {kind}
     }
-    yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in kinds.items())
+    if len(kinds) > 1:
+        yield from ("", "| cases | agree |", "|---|---|")
+        yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in kinds.items())
     if decisions(name):
-        yield from ("", "| decided difference | cases | decision |", "|---|---|---|")
-    yield from (f"| {one.text} | {run['decided'].get(one.name, 0):,} | {_decision(one)} |" for one in decisions(name))
+        yield from ("", "| difference | cases | |", "|---|---|---|")
+        yield from (
+            f"| {_text(one)} | {run['decided'].get(one.name, 0):,} | {_fault(one)} |" for one in decisions(name)
+        )
 
 
-def _decision(decision: Decision) -> str:
-    """The rule that we follow on purpose, or the fault of the peer."""
-    rule = f"[rule](rules/{decision.rule})" if decision.rule else ""
-    fault = f"fault {_link(decision.issue)}".rstrip() if decision.kind == "fault" else ""
-    return ", ".join(filter(None, (fault, rule)))
+def _text(decision: Decision) -> str:
+    """The difference, with a link to the rule that we follow on purpose."""
+    return f"[{decision.text}](rules/{decision.rule})" if decision.rule else decision.text
+
+
+def _fault(decision: Decision) -> str:
+    """Whether the peer has a fault."""
+    return f"fault {_link(decision.issue)}".rstrip() if decision.kind == "fault" else ""
 
 
 def _link(issue: str) -> str:

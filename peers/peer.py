@@ -41,6 +41,7 @@ class Peer:
         groups: the facts by which undecided differences are grouped.
         kinds: of a case: by what cases are counted.
         smaller: of a case: simpler ones.
+        program: the folder of its ``Peer.java``, if that of another peer.
         command: its program, if it is not ``Peer.java``.
         processes: how many run beside each other; None: one per core.
         together: a process gets so many cases, and a blank line at their end; 0: it answers each by itself.
@@ -57,6 +58,7 @@ class Peer:
     groups: Sequence[str]
     kinds: Callable[[Case], Iterable[str]]
     smaller: Callable[[Case], Iterator[Case]]
+    program: str = ""
     command: Callable[[], list[str | Path]] | None = None
     processes: int | None = None
     together: int = 0
@@ -77,7 +79,7 @@ class Program:
     @contextmanager
     def start(cls, peer: Peer) -> Iterator[Program]:
         """Start the program that ``make test-peers`` has built; it ends with the block."""
-        command = _java(peer.name) if peer.command is None else peer.command()
+        command = _java(peer.program or peer.name) if peer.command is None else peer.command()
         program = cls(peer, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         try:
             yield program

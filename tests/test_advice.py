@@ -13,7 +13,17 @@ import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Last, Max, Sum
 from beamish.testing import TestStream
-from beamish.triggers import AfterAny, AfterCount, AfterValue, AfterWatermark, Always, Never, Repeatedly
+from beamish.triggers import (
+    AfterAny,
+    AfterCount,
+    AfterEventTime,
+    AfterProcessingTime,
+    AfterValue,
+    AfterWatermark,
+    Always,
+    Never,
+    Repeatedly,
+)
 from tests import refused
 from tests.kinds.hold_back.pipelines import PIPELINES
 from tests.kinds.hold_back.pipelines import SCRIPT as HELD_BACK
@@ -449,6 +459,15 @@ FIXED = {
         lambda: CHANGES.versions(10**6).state(ONE_CHANGE.advance_watermark_to(10**6)).versions(as_of=5),
     ],
     # windows of rows, and others together
+    "of rows by event time": [
+        COUNTED.trigger(Repeatedly(AfterCount(1))),
+        COUNTED.trigger(Repeatedly(AfterProcessingTime(1))),
+        PLAIN.trigger(Repeatedly(AfterEventTime(5))),
+    ],
+    "without event time, by event time": [
+        PLAIN.trigger(Repeatedly(AfterEventTime(5))),
+        bm.Pipeline().window(bm.GlobalWindow()).trigger(Repeatedly(AfterProcessingTime(5))).accumulate(n=Count()),
+    ],
     "of rows 0": [COUNTED.allowed_lateness(rows=100).discarding()],
     "of rows 1": [PLAIN.allowed_lateness("1 hour").discarding()],
     "of rows 2": [

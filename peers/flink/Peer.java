@@ -42,9 +42,10 @@ import org.apache.flink.types.RowKind;
 import org.apache.flink.util.Collector;
 
 /**
- * Runs Flink SQL on an embedded cluster: a case per line of stdin, the changelog of its query per line of stdout (peers/README.md).
+ * Runs Flink SQL on an embedded cluster: a case per line of stdin, a blank line after the last, the changelog of its query per line of
+ * stdout (peers/README.md).
  *
- * <p>Cases that wait and have the same query run as one job. The column "of" tells their rows apart; the times of each case are
+ * <p>Cases with the same query run as one job. The column "of" tells their rows apart; the times of each case are
  * shifted behind those of the case before it, whose last watermark is thus the first of the next.
  */
 public final class Peer {
@@ -67,14 +68,16 @@ public final class Peer {
     try (MiniCluster cluster =
         new MiniCluster(new MiniClusterConfiguration.Builder().setConfiguration(configuration).build())) {
       cluster.start();
+      List<JsonNode> waiting = new ArrayList<>();
       for (String line = cases.readLine(); line != null; line = cases.readLine()) {
-        List<JsonNode> waiting = new ArrayList<>(List.of(JSON.readTree(line)));
-        while (cases.ready()) {
-          waiting.add(JSON.readTree(cases.readLine()));
+        if (!line.isEmpty()) {
+          waiting.add(JSON.readTree(line));
+          continue;
         }
         for (Map<String, Object> answer : answers(cluster, waiting)) {
           answers.println(JSON.writeValueAsString(answer));
         }
+        waiting.clear();
       }
     }
   }
@@ -157,6 +160,7 @@ public final class Peer {
           event.ts = of * SHIFT + row.get("ts").asLong() / 1000;
           event.key = row.get("key").isNull() ? null : row.get("key").asText();
           event.n = row.get("n").asLong();
+          event.v = row.hasNonNull("v") ? row.get("v").asLong() : null;
           event.part = row.path("part").asText();
           event.gone = row.path("gone").asBoolean();
           events.add(event);
@@ -172,7 +176,7 @@ public final class Peer {
     return given.path("before_1970").asBoolean() ? 0 : 1;
   }
 
-  /** A table with the columns of, key, n, part and ts, its rows as they arrive or, with "upserts", its changes by key. */
+  /** A table with the columns of, key, n, part, v and ts, its rows as they arrive or, with "upserts", its changes by key. */
   private static void declare(StreamTableEnvironment tables, DataStream<Event> events, JsonNode input) {
     String name = input.get("name").asText();
     boolean upserts = input.path("upserts").asBoolean();
@@ -180,16 +184,19 @@ public final class Peer {
     DataStream<Row> rows =
         events
             .filter(event -> event.input.equals(name))
-            .map(event -> Row.ofKind(event.gone ? RowKind.DELETE : set, event.of, event.key, event.n, event.part))
+            .map(event ->
+                Row.ofKind(event.gone ? RowKind.DELETE : set, event.of, event.key, event.n, event.part, event.v))
             .returns(
                 Types.ROW_NAMED(
-                    new String[] {"of", "key", "n", "part"}, Types.INT, Types.STRING, Types.LONG, Types.STRING));
+                    new String[] {"of", "key", "n", "part", "v"},
+                    Types.INT, Types.STRING, Types.LONG, Types.STRING, Types.LONG));
     Schema.Builder schema =
         Schema.newBuilder()
             .column("of", "INT NOT NULL")
             .column("key", upserts ? "STRING NOT NULL" : "STRING")
             .column("n", "BIGINT")
             .column("part", "STRING")
+            .column("v", "BIGINT")
             .columnByMetadata("ts", DataTypes.TIMESTAMP_LTZ(3), "rowtime")
             .columnByExpression("arrival", "PROCTIME()")
             .watermark("ts", "SOURCE_WATERMARK()");
@@ -208,6 +215,7 @@ public final class Peer {
     public String key;
     public long n;
     public String part = "";
+    public Long v;
     public boolean gone;
   }
 

@@ -3,7 +3,7 @@
 Normalised:
 
 - A step is a row or a watermark. Times are tenths of seconds; a watermark of Flink is a millisecond less than ours.
-- Many cases run as one job: the column ``of`` tells them apart, and their times are moved (Peer.java), but for cases ``before_1970``.
+- Cases with the same query run as one job: the column ``of`` tells them apart, and their times are moved (Peer.java), but for cases ``before_1970``.
 - Sessions of Flink merge at the gap too: its gap is 1 ms shorter, and its sessions end 1 ms earlier; but for cases that ``touch``.
 - ``window``: final rows, with the watermark after which they are emitted. ``updates``: the rows of each window, one after the
   other; equal ones once. All others: the table at the end.
@@ -476,4 +476,17 @@ def kinds(case: Case) -> Iterator[str]:
     yield " ".join(filter(None, (case["kind"], case.get("how"), case.get("by"), case.get("window", {}).get("is"))))
 
 
-PEER = Peer("flink", "Flink SQL", "2.3.0", cases(), given, here, there, facts, ("kind", "window"), kinds, without_parts)
+PEER = Peer(
+    "flink",
+    "Flink SQL",
+    "2.3.0",
+    cases(),
+    given,
+    here,
+    there,
+    facts,
+    ("kind", "window"),
+    kinds,
+    without_parts,
+    together=5000,
+)

@@ -3,7 +3,7 @@
 import json
 
 from peers import page
-from peers.compare import DECIDED, RUNS, peer_of
+from peers.compare import DECIDED, RECORDED, RUNS, peer_of
 
 
 def test_the_page_has_the_counts_and_decisions():
@@ -13,7 +13,8 @@ def test_the_page_has_the_counts_and_decisions():
 def test_counts_are_of_the_version_compared_now_and_of_each_peer():
     runs = json.loads(RUNS.read_text("utf-8"))
     assert {name: run["version"] for name, run in runs.items()} == {name: peer_of(name).version for name in runs}
-    assert set(runs) == {path.parent.name for path in DECIDED.parent.glob("*/peer.py")}
+    assert set(runs) == {path.name.split(".")[0] for path in RECORDED.iterdir()}
+    assert set(runs) >= {one["peer"] for one in json.loads(DECIDED.read_text("utf-8"))}
 
 
 def test_cases_that_differ_are_decided():

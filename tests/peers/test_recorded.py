@@ -4,9 +4,11 @@ from functools import cache
 
 import pytest
 
+from beamish.testing import TestStream
 from peers.cases import read_lines
 from peers.compare import RECORDED, decisions, differences, explained, peer_of
 from tests.cost import deep_after
+from tests.twin.run import trace
 
 PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
 PARTS = 30
@@ -21,8 +23,20 @@ def recorded(name):
 @pytest.mark.parametrize("part", deep_after(PARTS // 2, range(PARTS)))
 @pytest.mark.parametrize("name", PEERS)
 def test_recorded_cases_differ_as_decided(name, part):
+    assert_decided(name, recorded(name)[part::PARTS])
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_recorded_cases_differ_as_decided_by_the_twin_too(name, monkeypatch):
+    monkeypatch.setattr(
+        TestStream, "trace", lambda script, flow: [*zip(script.events, trace(flow, script.events), strict=True)]
+    )
+    assert_decided(name, recorded(name))
+
+
+def assert_decided(name, lines):
     peer, decided = peer_of(name), decisions(name)
-    for line in recorded(name)[part::PARTS]:
+    for line in lines:
         found = differences(peer, line["case"], peer.here(line["case"]), line["there"])
         names = {getattr(explained(one, decided), "name", "undecided") for one in found}
         assert sorted(names) == line["decided"], (line["case"], found)

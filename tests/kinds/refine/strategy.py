@@ -45,7 +45,12 @@ COMPUTED: list[tuple[pc.Expression, Meaning]] = [
     (COUNT * 2 + 1, lambda row: row["n"] * 2 + 1),
     (COUNT.cast(pa.float64()) / 4, lambda row: row["n"] / 4),
 ]
-MEANINGS = {str(expression): meaning for expression, meaning in (*TAKEN, *OF_INPUTS, *SHOWN, *COMPUTED)}
+FIRST_ROWS: list[tuple[pc.Expression, Meaning]] = [
+    (pc.field("place") <= most, lambda row, most=most: row["place"] <= most)  # type: ignore[misc]
+    for most in (1, 2, 3)
+]
+"""The conditions of a Top-N."""
+MEANINGS = {str(expression): meaning for expression, meaning in (*TAKEN, *OF_INPUTS, *SHOWN, *COMPUTED, *FIRST_ROWS)}
 
 
 def one_of(some: list[tuple[pc.Expression, Meaning]]) -> st.SearchStrategy[Formula]:

@@ -1,0 +1,225 @@
+"""OVER of Flink SQL, by event time: frames, LAG, ROW_NUMBER, ranks, and Top-N by time. The program is that of ``flink``.
+
+Normalised:
+
+- A step is a row or a watermark. Times are tenths of seconds; a watermark of Flink is a millisecond less than ours.
+- Cases with the same query run as one job, their times moved (Peer.java), but for cases ``before_1970``.
+- Rows of equal time are in the order of arrival there, so ``order_by`` is their number here. Lists are sorted.
+- ``frame``, ``place``: rows with their values and the watermark after which they are emitted. ``earliest``: the table at the end.
+- LEAD is refused in streams, as are RANK and DENSE_RANK in a Top-N.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow.compute as pc
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import triggers as t
+from beamish.accumulations import Accumulation, Collect, Count, CountDistinct, Max, Mean, Min, Sum
+from beamish.pane import PaneKind
+from peers import over
+from peers.cases import without_parts
+from peers.over import SECOND
+from peers.peer import Case, Peer, Row
+
+MILLISECOND = 1000
+NEVER = -(10**15)
+VALUES: Mapping[str, Mapping[str, Accumulation]] = {
+    "FRAME": {
+        "COUNT(*)": Count(),
+        "COUNT(v)": Count("v"),
+        "SUM(v)": Sum("v"),
+        "AVG(CAST(v AS DOUBLE))": Mean("v"),
+        "MIN(v)": Min("v"),
+        "MAX(part)": Max("part"),
+        "COUNT(DISTINCT v)": CountDistinct("v"),
+        "FIRST_VALUE(n)": bm.FirstValue("n"),
+        "LAST_VALUE(n)": bm.LastValue("n"),
+        "ARRAY_AGG(n)": Collect("n"),
+    },
+    "NULLS": {"FIRST_VALUE(v)": bm.FirstValue("v"), "LAST_VALUE(v)": bm.LastValue("v")},
+    "LAG": {"LAG(v)": bm.Lag("v"), "LAG(n, 2, CAST(-1 AS BIGINT))": bm.Lag("n", 2, -1)},
+    "ROW_NUMBER": {"ROW_NUMBER()": bm.RowNumber()},
+    "RANK": {"RANK()": bm.Rank()},
+    "DENSE_RANK": {"DENSE_RANK()": bm.DenseRank()},
+}
+"""Values of a query, by their SQL: those of a frame together, functions of a row's place each by itself."""
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A query, rows and watermarks."""
+    kind = draw(st.sampled_from(["frame", "frame", "frame", "place", "place", "earliest"]))
+    case: Case = {"kind": kind, "keys": draw(over.keys)}
+    if kind == "frame":
+        case |= {"frame": draw(over.frames), "function": draw(st.sampled_from(["FRAME", "FRAME", "FRAME", "NULLS"]))}
+    elif kind == "place":
+        case["function"] = draw(st.sampled_from(["LAG", "ROW_NUMBER", "RANK", "DENSE_RANK"]))
+    else:
+        case["most"] = draw(st.integers(1, 3))
+    case["before_1970"] = draw(st.sampled_from([False] * 19 + [True]))
+    events = draw(over.events({"part": over.parts, "v": over.few}))
+    return case | {"script": list(chain.from_iterable(map(_apart, events)))}
+
+
+def _apart(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each row of a bundle by itself."""
+    return [{"rows": [row]} for row in event["rows"]] if "rows" in event else [event]
+
+
+def given(case: Case) -> Case:
+    """The case as a query."""
+    script = [
+        {"rows": [row | {"input": "rows"} for row in event["rows"]]} if "rows" in event else event
+        for event in case["script"]
+    ]
+    return {
+        "sql": _sql(case),
+        "config": {},
+        "inputs": [{"name": "rows", "upserts": False}],
+        "before_1970": case["before_1970"],
+        "script": [*script, {"watermark": "infinity"}],
+    }
+
+
+def _sql(case: Case) -> str:
+    partition = f"PARTITION BY {', '.join(['`of`', *case['keys']])} ORDER BY ts"
+    if case["kind"] == "earliest":
+        numbered = f"SELECT *, ROW_NUMBER() OVER ({partition}) AS place FROM `rows`"
+        return f"SELECT `of`, n, place FROM ({numbered}) WHERE place <= {case['most']}"
+    values = ", ".join(f"{value} OVER w" for value in VALUES[case["function"]])
+    return f"SELECT `of`, n, {values} FROM `rows` WINDOW w AS ({partition}{_frame(case)})"
+
+
+def _frame(case: Case) -> str:
+    match case.get("frame"):
+        case None:
+            return ""
+        case {"span": span}:
+            start = f"INTERVAL '{span / SECOND:.3f}' SECOND"
+        case {"rows": rows}:
+            start = str(rows)
+        case _:
+            start = "UNBOUNDED"
+    return f" {case['frame']['is']} BETWEEN {start} PRECEDING AND CURRENT ROW"
+
+
+def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
+    """The answer of Flink."""
+    if case["kind"] == "earliest":
+        return _table((row["kind"] in ("+I", "+U"), row["values"]) for row in answer["rows"])
+    return [
+        _row(case, n, values, None if row["watermark"] is None else row["watermark"] * MILLISECOND)
+        for row in answer["rows"]
+        for n, *values in [row["values"]]
+    ]
+
+
+def _table(changes: Iterator[tuple[bool, list[Any]]]) -> list[Row]:
+    """The rows of a table at the end, with their numbers."""
+    left: Counter[tuple[Any, ...]] = Counter()
+    for inserted, values in changes:
+        left[tuple(values)] += 1 if inserted else -1
+    return [{"stream": list(row), "place": [], "times": times} for row, times in left.items() if times]
+
+
+def _row(case: Case, n: int, values: Sequence[Any], after: int | None) -> Row:
+    plain = (sorted(value) if isinstance(value, list) else value for value in values)
+    return {"stream": [n], "place": [], **dict(zip(VALUES[case["function"]], plain, strict=True)), "after": after}
+
+
+def here(case: Case) -> list[Row]:
+    """The answer of beamish."""
+    if case["kind"] == "earliest":
+        panes = over.script_of(case).trace(_earliest(case))
+        return _table(
+            (pane.kind is PaneKind.PANE, [pane.values["n"], pane.values["place"]]) for _, some in panes for pane in some
+        )
+    return list(_traced(case))
+
+
+def _traced(case: Case) -> Iterator[Row]:
+    """Rows with the watermark before their step."""
+    values = VALUES[case["function"]]
+    pipeline = over.base.key_by(*case["keys"]).over(over.frame_of(case), order_by="n").accumulate(**values)
+    watermark = None
+    for (_, panes), event in zip(over.script_of(case).trace(pipeline), [*case["script"], {}], strict=True):
+        yield from (_row(case, pane.values["n"], [pane.values[name] for name in values], watermark) for pane in panes)
+        watermark = event.get("watermark", watermark)
+
+
+def _earliest(case: Case) -> bm.Pipeline:
+    numbered = over.base.key_by(*case["keys"]).over(bm.Unbounded(), order_by="n").accumulate(place=bm.RowNumber())
+    every = t.AfterWatermark(early=t.Always(), late=t.Always())
+    numbered = numbered.trigger(every).allowed_lateness("100 days").accumulating_and_retracting()
+    return numbered.having(pc.field("place") <= case["most"])
+
+
+def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
+    """Facts for the decisions, about a row among those of its key.
+
+    ``accepted``: one at its time or before came late, and Flink knew of no emitted row at that time or later, as bounded frames go by.
+    ``skipped``: where the values differ ours are null. ``tied``: two rows on time have its time; ``tied_before``: its time, or an earlier one.
+    ``before_1970``: the frame is bounded and a row of the key is from before 1970. ``late``: the first row of the key in time came late.
+    """
+    one = here or there or {}
+    found = {"kind": case["kind"], "function": case.get("function", ""), "most": case.get("most", 0)}
+    if "failed" in one:
+        return found
+    arrived = list(_arrived(case))
+    (mine,) = (row for row, _ in arrived if row["n"] == one["stream"][0])
+    of_key = [(row["ts"], watermark) for row, watermark in arrived if _key(case, row) == _key(case, mine)]
+    ties = [ts for ts, times in Counter(ts for ts, watermark in of_key if ts >= watermark).items() if times > 1]
+    frame = case.get("frame", {})
+    forgets = frame.get("span", -NEVER)
+    accepted = (
+        ts < watermark
+        and ts <= mine["ts"]
+        and not any(other >= ts and max(other, at) < watermark <= other + forgets for other, at in of_key[:place])
+        for place, (ts, watermark) in enumerate(of_key)
+    )
+    ours, theirs = here or {}, there or {}
+    first, watermark = min(of_key)
+    return found | {
+        "accepted": len(frame) > 1 and any(accepted),
+        "skipped": all(ours.get(name) is None for name in theirs if ours.get(name) != theirs[name]),
+        "tied": mine["ts"] in ties,
+        "tied_before": any(ts <= mine["ts"] for ts in ties),
+        "before_1970": case["before_1970"] and len(frame) > 1 and any(ts <= 0 for ts, _ in of_key),
+        "late": first < watermark,
+    }
+
+
+def _key(case: Case, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in case["keys"])
+
+
+def _arrived(case: Case) -> Iterator[tuple[dict[str, Any], int]]:
+    """The rows, each with the watermark at which it came."""
+    watermark = NEVER
+    for event in case["script"]:
+        watermark = event.get("watermark", watermark)
+        yield from ((row, watermark) for row in event.get("rows", []))
+
+
+PEER = Peer(
+    "flink_over",
+    "Flink SQL: OVER",
+    "2.3.0",
+    cases(),
+    given,
+    here,
+    there,
+    facts,
+    ("kind", "function"),
+    over.kinds,
+    without_parts,
+    program="flink",
+    together=5000,
+)
