@@ -460,13 +460,17 @@ FIXED = {
     ],
     # windows of rows, and others together
     "of rows by event time": [
-        COUNTED.trigger(Repeatedly(AfterCount(1))),
-        COUNTED.trigger(Repeatedly(AfterProcessingTime(1))),
-        PLAIN.trigger(Repeatedly(AfterEventTime(5))),
+        COUNTED.trigger(Repeatedly(AfterCount(1))).discarding(),
+        COUNTED.trigger(Repeatedly(AfterProcessingTime(1))).discarding(),
+        PLAIN.trigger(Repeatedly(AfterEventTime(5))).discarding(),
     ],
     "without event time, by event time": [
-        PLAIN.trigger(Repeatedly(AfterEventTime(5))),
-        bm.Pipeline().window(bm.GlobalWindow()).trigger(Repeatedly(AfterProcessingTime(5))).accumulate(n=Count()),
+        PLAIN.trigger(Repeatedly(AfterEventTime(5))).discarding(),
+        bm.Pipeline()
+        .window(bm.GlobalWindow())
+        .trigger(Repeatedly(AfterProcessingTime(5)))
+        .discarding()
+        .accumulate(n=Count()),
     ],
     "of rows 0": [COUNTED.allowed_lateness(rows=100).discarding()],
     "of rows 1": [PLAIN.allowed_lateness("1 hour").discarding()],

@@ -241,7 +241,7 @@ PEER = Peer(
     ("kind",),
     kinds,
     without_parts,
-    command,
+    command=command,
     processes=1,
     together=20_000,
 )

@@ -111,7 +111,8 @@ class TriggerNow:
     def earliest_us(self, at: NDArray[np.intp]) -> Ints:
         if self._earliest_us is not None:
             return self._earliest_us[at]
-        return np.maximum(self.start_us[at], self.progress_us(at))
+        least: Ints = np.maximum(self.start_us[at], self.progress_us(at))
+        return least
 
     def value_is_within(self, name: str, at: NDArray[np.intp], at_least: Any, at_most: Any) -> NDArray[np.bool_]:
         if self._values_of is None:
