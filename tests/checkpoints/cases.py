@@ -1,7 +1,7 @@
 """Pipelines whose checkpoints are kept, each with a script in two halves: what was run, and what comes after it.
 
 ``python -m tests.checkpoints.write`` writes the files of this version's state format; they are written once and never
-again: every later version must read them.
+again: every later version must read them. (Those of joins are from before ``null_keys``, when null keys paired.)
 """
 
 from __future__ import annotations
@@ -116,9 +116,13 @@ CASES = {
         BEFORE,
         AFTER,
     ),
-    "pairs_once": pairs(a.InnerJoin("names", "plays", once=True), bm.SlidingWindows("20 seconds", "10 seconds")),
+    "pairs_once": pairs(
+        a.InnerJoin("names", "plays", once=True, null_keys="pair"), bm.SlidingWindows("20 seconds", "10 seconds")
+    ),
     "pairs_kept": pairs(
-        a.FullOuterJoin("names", "plays", once=True, keep_rows={"names": 2}, keep_for={"plays": "15 seconds"}),
+        a.FullOuterJoin(
+            "names", "plays", once=True, null_keys="pair", keep_rows={"names": 2}, keep_for={"plays": "15 seconds"}
+        ),
         bm.GlobalWindow(),
     ),
     "sessions": Case(
@@ -266,7 +270,7 @@ CASES = {
         .trigger(t.AfterWatermark(early=t.Always(), late=t.Always()))
         .allowed_lateness("100 seconds")
         .accumulating_and_retracting()
-        .accumulate(pair=a.FullOuterJoin("sums", "names")),
+        .accumulate(pair=a.FullOuterJoin("sums", "names", null_keys="pair")),
         TestStream().add(rows(1, 3, 12), input="sums").add(rows(2, 14, 16), input="names"),
         TestStream().add(rows(4, 5), input="names").advance_watermark_to(30).add(rows(6, 7), input="sums"),
     ),
