@@ -6,6 +6,7 @@ import json
 from base64 import b64decode
 from pathlib import Path
 
+import attrs
 import pytest
 
 from beamish.contract.stored import DictStore
@@ -16,6 +17,7 @@ from beamish.tables.older import upgraded
 from beamish.triggers import Always
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
+from tests.declared_options import evolve, said
 
 FOLDER = Path(__file__).parents[1] / "checkpoints"
 FILES = sorted(FOLDER.glob("format*/*.json"))
@@ -52,6 +54,7 @@ def notes_of(store):
     return {name: about for name, about in abouts.items() if "clocks" in about}
 
 
+JOINS = ("merge", "pairs_kept", "pairs_once")
 OLDER = [
     path
     for path in FILES
@@ -105,3 +108,20 @@ def test_what_format_3_says_of_a_stage_is_the_spec_that_this_version_writes(path
 
 def test_every_case_is_kept_in_the_format_of_this_version():
     assert {path.stem for path in FILES if path.parent.name == f"format{FORMAT}"} == set(CASES)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.stem in JOINS], ids=lambda path: f"{path.parent.name} {path.stem}"
+)
+def test_a_join_of_before_null_keys_continues_and_its_note_has_their_meaning(path):
+    case = CASES[path.stem]
+    (join,) = (attrs.evolve(one, null_keys="unmatched") for one in said(case.pipeline).accumulations.values())
+    now = evolve(case.pipeline, accumulations={"pair": join})
+    resumed = Resumed(json.loads(path.read_text("utf-8")))
+    went_on = run(now.flow, case.after.events, Variation(shards=2, adapt=resumed.resume))
+    then = Resumed(json.loads(path.read_text("utf-8")))
+    assert not differences(
+        went_on, run(case.pipeline.flow, case.after.events, Variation(shards=2, adapt=then.resume)), now
+    )
+    specs = [about.get("spec", {}) for store in resumed.opened for about in notes_of(store).values()]
+    assert "unmatched" in [spec.get("null_keys") for spec in specs]

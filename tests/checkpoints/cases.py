@@ -1,7 +1,7 @@
 """Pipelines whose checkpoints are kept, each with a script in two halves: what was run, and what comes after it.
 
 ``python -m tests.checkpoints.write`` writes the files of this version's state format; they are written once and never
-again: every later version must read them.
+again: every later version must read them. (Those of joins are from before ``null_keys``, when null keys paired.)
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import Count, FullOuterJoin, InnerJoin, Max, Min, Sum
+from beamish.accumulations import Count, InnerJoin, Max, Min, Sum
 from beamish.source import Source
 from beamish.testing import TestStream
 from tests.kinds.hold_back.stage import held_back
@@ -820,16 +820,6 @@ def _merges() -> Iterator[Row]:
         nulls,
         1,
         ("b 0-10 p={'left': {'ts': 3.0, 'v': 4, 'w': -4}, 'right': {'ts': 4.0, 'v': 32, 'w': -32}} ON_TIME",),
-    )
-    full, old = (
-        bm.merge(left=_side(), right=_side())
-        .window(bm.FixedWindows(10))
-        .accumulating_and_retracting()
-        .accumulate(p=join)
-        for join in (FullOuterJoin("left", "right"), FullOuterJoin("left", "right", null_keys="pair"))
-    )
-    yield Row(
-        part, "`null_keys` of a `FullOuterJoin` that retracts", old, full, nulls, 1, None, "null keys", "unmatched"
     )
 
     def join(**how: Any) -> bm.Pipeline:

@@ -1,5 +1,6 @@
 """Null keys in joins (rules/stages.md#null-keys): such a row has no match."""
 
+import pyarrow as pa
 import pytest
 
 import beamish as bm
@@ -7,7 +8,9 @@ from beamish import DropReason, PaneKind
 from beamish.accumulations import CoGroup, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.testing import TestStream
 from beamish.triggers import Always
+from tests.upgrades.carried import in_two_runs
 
+SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("v", pa.string())])
 NAN = float("nan")
 JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin, "full": FullOuterJoin}
 ALONE = {"inner": [], "left": ["l1-", "l2-"], "right": ["-r1"], "full": ["l1-", "l2-", "-r1"]}
@@ -162,3 +165,55 @@ def test_a_row_of_a_null_key_takes_no_number():
 def test_a_full_join_without_keys_pairs(once):
     joined = merged().window(bm.FixedWindows(10)).accumulate(pair=FullOuterJoin("left", "right", once=once))
     assert sorted(shown(joined.run(script({})))) == ["l1-r1", "l2-r1"]
+
+
+def retracting(**how):
+    joined = merged("k").window(bm.FixedWindows(10)).trigger(Always()).accumulating_and_retracting()
+    return joined.accumulate(pair=FullOuterJoin("left", "right", **how))
+
+
+PAIRING = retracting(null_keys="pair")
+END = TestStream().advance_watermark_to_infinity()
+
+
+def in_runs(then, now, script):
+    """The output of a second run after the bundles of a script."""
+    whole = TestStream((*script.events, *END.events))
+    return shown(in_two_runs(then, now, whole, len(script.events))[1])
+
+
+def both_sides(key):
+    return TestStream().add([{"ts": 1, "v": "l", **key}], input="left").add([{"ts": 1, "v": "r", **key}], input="right")
+
+
+@pytest.mark.parametrize(("then", "now"), [(PAIRING, retracting()), (retracting(), PAIRING)])
+def test_joined_rows_of_null_keys_that_could_not_be_retracted_stop_a_later_run(then, now):
+    assert in_runs(then, now, both_sides({"k": 1})) == in_runs(then, then, both_sides({"k": 1}))
+    one_side = TestStream().add([{"ts": 1, "v": "l", "k": None}], input="left")
+    assert in_runs(then, now, one_side) == in_runs(then, then, one_side)
+    with pytest.raises(
+        bm.StateError, match=r"1 stored windows of null keys, the first of key .*set null_keys=.* until they"
+    ):
+        in_runs(then, now, both_sides({"k": None}))
+    ended = both_sides({"k": None}).advance_watermark_to(10)
+    assert in_runs(then, now, ended) == []
+
+
+@pytest.mark.parametrize("how", [name for name in JOINS if name != "full"])
+def test_other_joins_continue_with_rows_of_null_keys(how):
+    then, now = (
+        merged("k").window(bm.FixedWindows(10)).accumulate(pair=JOINS[how]("left", "right", null_keys=nulls))
+        for nulls in ("pair", "unmatched")
+    )
+    script = TestStream().add([{"ts": 1, "v": "l", "k": None}], input="left")
+    assert in_runs(then, now, script) == (["l-"] if how == "left" else [])
+
+
+def test_the_spec_of_a_join_that_pairs_null_keys_is_that_of_earlier_versions():
+    specs = [
+        retracting(**how).flow.bind({"left": SCHEMA, "right": SCHEMA}, shards=1).operator.plan.spec
+        for how in ({}, {"null_keys": "pair"})
+    ]
+    assert [spec.get("null_keys") for spec in specs] == ["unmatched", None]
+    assert specs[0]["options"] == specs[1]["options"]
+    assert "null_keys" not in str(specs[1])

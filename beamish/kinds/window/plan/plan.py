@@ -157,6 +157,11 @@ class WindowPlan:
         """The meaning of null keys; None: not a join, or without keys."""
         return None if self.declared_join is None or not self.keys else self.declared_join.null_keys
 
+    @property
+    def retracts_null_keys(self) -> bool:
+        """Whether emitted rows may be retracted that were joined, or came alone, by the meaning of null keys."""
+        return self.options.retracts and self.declared_join is not None and all(self.declared_join.gives_alone)
+
     @cached_property
     def row_type(self) -> pa.DataType:
         """The type of a dropped row; in a merge a struct with one struct per input, of which only the row's own is not null."""

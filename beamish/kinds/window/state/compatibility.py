@@ -37,13 +37,14 @@ NEVER_STORED = (
     f"one {_TABLE}"
 )
 NULL_KEYS = "null keys"
-NULLS_FROM_NOW_ON = "applies from the next rows on; rows of null keys in existing windows stay as they are"
+NULLS_FROM_NOW_ON = "applies from the next rows on"
 NULLS_RETRACTED = (
-    "keep the old meaning with null_keys=..., or start from a new checkpoint: joined rows of null keys were emitted under it, and would "
-    f"be retracted as others {_TABLE}"
+    f"{NULLS_FROM_NOW_ON}; a stored window of a null key with rows of both inputs stops the query, since the joined rows that it emitted "
+    "could not be retracted: then keep the old meaning until such windows have expired"
 )
 BEGINS = "starts with no rows in existing windows"
 WIDER = "keeps its values: they are read as the wider type"
+_CONTINUES = frozenset({BEGINS, WIDER, NULLS_FROM_NOW_ON, NULLS_RETRACTED})
 
 
 def check_spec(then: Spec, plan: WindowPlan) -> None:
@@ -87,10 +88,10 @@ def differences(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
     for what in {**was, **now}:
         means = _means(was.get(what), now.get(what), plan)
         if means is not None and what == NULL_KEYS:
-            means = NULLS_RETRACTED if _retracts_null_keys(plan) else NULLS_FROM_NOW_ON
+            means = NULLS_RETRACTED if plan.retracts_null_keys else NULLS_FROM_NOW_ON
         if means is not None:
             then_said, now_said = (part.words if part else "none" for part in (was.get(what), now.get(what)))
-            yield Compared(what, then_said, now_said, means, refused=means not in {BEGINS, WIDER, NULLS_FROM_NOW_ON})
+            yield Compared(what, then_said, now_said, means, refused=means not in _CONTINUES)
 
 
 @attrs.frozen
@@ -168,11 +169,6 @@ def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | Non
     if then.columns == now.columns:
         return None
     return WIDER if _reads_wider(plan) else REFUSED
-
-
-def _retracts_null_keys(plan: WindowPlan) -> bool:
-    """Whether emitted rows of null keys may be retracted, and what they were depends on the meaning of null keys."""
-    return plan.options.retracts and plan.declared_join is not None and all(plan.declared_join.gives_alone)
 
 
 def _reads_wider(plan: WindowPlan) -> bool:
