@@ -306,5 +306,5 @@ PEER = Peer(
     ("window", "timing"),
     kinds,
     smaller,
-    _command,
+    command=_command,
 )

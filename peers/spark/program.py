@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -99,8 +99,11 @@ def _answers(spark: SparkSession, folder: Path, cases: Mapping[int, Case]) -> di
     return {number: json.dumps({"rows": found.get(number, [])}) for number in cases}
 
 
-def main() -> None:
-    """Answer all lines, in order."""
+Answers = Callable[[SparkSession, Path, Mapping[int, Case]], dict[int, str]]
+
+
+def main(answers: Answers = _answers) -> None:
+    """Answer all lines, in order, those with the same options and the same clock together."""
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.sql.shuffle.partitions", 1)
@@ -118,8 +121,8 @@ def main() -> None:
                 case = json.loads(line)
                 groups[json.dumps([case["options"], case["clock"]])][number] = case
                 continue
-            done = pool.map(lambda cases: _answers(spark, Path(folder), cases), groups.values())
-            for _, one in sorted(chain.from_iterable(answers.items() for answers in done)):
+            done = pool.map(lambda cases: answers(spark, Path(folder), cases), groups.values())
+            for _, one in sorted(chain.from_iterable(found.items() for found in done)):
                 print(one, flush=True)
             groups.clear()
 

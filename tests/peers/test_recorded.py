@@ -20,7 +20,7 @@ def recorded(name):
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize("part", deep_after(PARTS // 2, range(PARTS)))
+@pytest.mark.parametrize("part", deep_after(PARTS // 3, range(PARTS)))
 @pytest.mark.parametrize("name", PEERS)
 def test_recorded_cases_differ_as_decided(name, part):
     assert_decided(name, recorded(name)[part::PARTS])
