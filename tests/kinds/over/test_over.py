@@ -246,3 +246,16 @@ def test_explain_says_what_waits_and_what_is_stored():
     assert "for each key its last 2 rows, for ever" in words
     words = " ".join(PIPELINES["range"].explain().split())
     assert "a row is stored until the watermark is 105 seconds past it" in words
+
+
+def test_only_rows_that_may_be_corrected_retract():
+    once = START.over(bm.Preceding("1 minute")).accumulate(n=Count())
+    late = once.allowed_lateness("1 hour")
+    assert [pipeline.flow.gives.retracts for pipeline in (once, once.accumulating_and_retracting())] == [False, True]
+    assert [mode.flow.gives.retracts for mode in (late.discarding(), late.accumulating_and_retracting())] == [
+        False,
+        True,
+    ]
+    words = [" ".join(mode.explain().split()) for mode in (late.discarding(), late.accumulating_and_retracting())]
+    assert ["it is not corrected" in text for text in words] == [True, False]
+    assert ["it is retracted and the corrected row emitted" in text for text in words] == [False, True]

@@ -20,6 +20,7 @@ REFUSED = {
     "a span of no duration": lambda: bm.Preceding("an hour"),
     "a number of rows below 0": lambda: bm.PrecedingRows(-1),
     "a number of rows as text": lambda: bm.PrecedingRows("10 rows"),
+    "more rows than may be stored": lambda: bm.PrecedingRows(2**20 + 1),
     "order_by is a number": lambda: KEYED.over(bm.Unbounded(), order_by=3),
     "order_by names a column that is not there": lambda: (
         KEYED.over(bm.Unbounded(), order_by="number").accumulate(n=Count()).run(ONE_ROW)
