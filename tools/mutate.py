@@ -160,6 +160,10 @@ ROOMS = {
         ),
     ),
     "beamish/kinds/window/parts/duplicates.py": _DUPLICATES,
+    "beamish/kinds/window/parts/null_keys.py": (
+        ("tests/kinds/window/test_null_keys.py", "tests/test_transcripts.py", "tests/pipeline/test_merge.py"),
+        (*cases("merge", "pairs once", "join that retracts"), "tests/laws/test_merges.py"),
+    ),
     "beamish/statement": (("tests/statement",), ()),
 }
 """The tests and laws of folders that the other tests hardly cover."""
