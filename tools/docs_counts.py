@@ -106,14 +106,15 @@ ON_TOP = (
     "features",
     "gaps",
     "over",
+    "peers",
+    "reference/accumulations",
+    "reference/over",
     "rules/features",
     "rules/gaps",
     "rules/over",
     "rules/rolling",
-    "reference/accumulations",
-    "reference/over",
 )
-"""Pages of kinds of stages, and lists of names, that the limit of all words does not count."""
+"""Pages of kinds of stages, lists of names, and what peers differ in: the limit of all words does not count them."""
 
 
 def total_words() -> int:
