@@ -132,6 +132,11 @@ def test_transcripts_hold_on_spark(spark, case):
         return
     by = SHIFTED.get(case.title, 0)
     script = case.script()
+    told = [step.watermark_us for step in map(as_step, script.events)]
+    if any(us % 1000 for us in told if us not in (None, END_OF_TIME_US)):
+        with pytest.raises(bm.ScriptError, match="a watermark is a whole number of milliseconds"):
+            script.on_spark(spark, case.build())
+        return
     if by:
         with pytest.raises(bm.ScriptError, match="shift a script that begins before 1970"):
             script.on_spark(spark, case.build())
