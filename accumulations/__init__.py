@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from beamish.accumulations.quantiles import Median, Quantiles
     from beamish.accumulations.reduce_fold import Fold, Reduce
     from beamish.accumulations.sums import Count, Mean, Sum
-    from beamish.accumulations.top import BottomN, TopN, TopNByKey
+    from beamish.accumulations.top import BottomN, TopN, TopNByKey, TopRows
     from beamish.accumulations.variance import StdDev, Variance
 else:
     __getattr__ = exported(
@@ -29,7 +29,7 @@ else:
             "beamish.accumulations.quantiles": "Median Quantiles",
             "beamish.accumulations.reduce_fold": "Fold Reduce",
             "beamish.accumulations.sums": "Count Mean Sum",
-            "beamish.accumulations.top": "BottomN TopN TopNByKey",
+            "beamish.accumulations.top": "BottomN TopN TopNByKey TopRows",
             "beamish.accumulations.variance": "StdDev Variance",
         },
     )
@@ -62,6 +62,7 @@ __all__ = [
     "Sum",
     "TopN",
     "TopNByKey",
+    "TopRows",
     "Variance",
 ]
 

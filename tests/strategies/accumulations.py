@@ -30,6 +30,13 @@ approx_count_distinct = st.builds(a.ApproxCountDistinct, any_column, rsd=st.samp
 top_n = st.builds(a.TopN, st.integers(1, 3), any_column)
 bottom_n = st.builds(a.BottomN, st.integers(1, 3), any_column)
 top_n_by_key = st.builds(a.TopNByKey, st.integers(1, 3), key=any_column, value=any_column)
+top_rows = st.builds(
+    a.TopRows,
+    st.integers(1, 3),
+    by=st.lists(st.sampled_from(["score", "name", "cost"]), min_size=1, max_size=2, unique=True),
+    least=st.booleans(),
+)
+"""Alone in a pipeline."""
 quantiles = st.builds(a.Quantiles, numbers, st.sampled_from([(0.25, 0.5, 0.75), (0.0, 1.0), (0.9,)]))
 median = st.builds(a.Median, numbers)
 reduce_ = st.builds(a.Reduce, st.sampled_from([operator.add, operator.xor]), st.just("score"))

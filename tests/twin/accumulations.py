@@ -187,6 +187,14 @@ def _bottom(bottom: a.BottomN, rows: Sequence[Row]) -> list[Any]:
     return _sorted(rows, bottom.column)[: bottom.n]
 
 
+def _top_rows(top: a.TopRows, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Ties are by all columns, ascending; then by one column after the other, the first last, since sorting is stable."""
+    found = sorted((dict(row.values) for row in rows), key=lambda row: [spark_order(value) for value in row.values()])
+    for column in reversed(top.by):
+        found.sort(key=lambda row: spark_order(row[column]), reverse=not top.least)
+    return [{**row, "row_number": number} for number, row in enumerate(found[: top.n], 1)]
+
+
 def _top_by_key(top: a.TopNByKey, rows: Sequence[Row]) -> list[dict[str, Any]]:
     greatest: dict[Any, tuple[Any, Any]] = {}
     for row in rows:
@@ -276,6 +284,7 @@ VALUES: dict[type[Accumulation], Callable[[Any, Sequence[Row]], Any]] = {
     a.TopN: _top,
     a.BottomN: _bottom,
     a.TopNByKey: _top_by_key,
+    a.TopRows: _top_rows,
     a.Quantiles: _quantiles,
     a.Median: _median,
     a.Reduce: _reduce,
