@@ -145,7 +145,7 @@ class TopRows(ListColumnar):
     """
 
     n: int = count_field()
-    by: tuple[str, ...] = _by_field()
+    by: str | Sequence[str] = _by_field()
     least: bool = attrs.field(default=False, kw_only=True)
 
     explodes: ClassVar[bool] = True
