@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from beamish.accumulations.quantiles import Median, Quantiles
     from beamish.accumulations.reduce_fold import Fold, Reduce
     from beamish.accumulations.sums import Count, Mean, Product, Sum, SumList
-    from beamish.accumulations.top import BottomN, BottomNByKey, TopN, TopNByKey
+    from beamish.accumulations.top import BottomN, BottomNByKey, TopN, TopNByKey, TopRows
     from beamish.accumulations.variance import StdDev, Variance
 else:
     __getattr__ = exported(
@@ -35,7 +35,7 @@ else:
             "beamish.accumulations.quantiles": "Median Quantiles",
             "beamish.accumulations.reduce_fold": "Fold Reduce",
             "beamish.accumulations.sums": "Count Mean Product Sum SumList",
-            "beamish.accumulations.top": "BottomN BottomNByKey TopN TopNByKey",
+            "beamish.accumulations.top": "BottomN BottomNByKey TopN TopNByKey TopRows",
             "beamish.accumulations.variance": "StdDev Variance",
         },
     )
@@ -86,6 +86,7 @@ __all__ = [
     "SumList",
     "TopN",
     "TopNByKey",
+    "TopRows",
     "Variance",
 ]
 

@@ -1,9 +1,9 @@
-"""TopN and BottomN: the greatest and least values; TopNByKey and BottomNByKey: the keys with them."""
+"""TopN and BottomN: the greatest and least values; TopNByKey and BottomNByKey: the keys with them; TopRows: the first rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -18,10 +18,24 @@ from beamish.accumulations.base.columnar import (
     count_field,
     flag_field,
 )
-from beamish.kernels.buffers import flags, list_column, list_lengths, plain, plain_type, struct_column, valid
+from beamish.errors import ColumnError, OptionError
+from beamish.kernels.buffers import (
+    Flags,
+    Ints,
+    column_of,
+    flags,
+    list_column,
+    list_lengths,
+    pick,
+    plain,
+    plain_type,
+    starts,
+    struct_column,
+    valid,
+)
 from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups, gather_lists, items_of, lift_items
-from beamish.kernels.order import Keys, run_starts, sort_keys
+from beamish.kernels.order import Keys, is_orderable, run_starts, sort_keys
 
 
 class _Outermost(ListColumnar):
@@ -79,6 +93,112 @@ class BottomN(_Outermost):
 
     n: int = count_field()
     column: str = column_field()
+
+
+def _read_by(by: Any) -> tuple[str, ...]:
+    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, Iterable) else ()
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise OptionError(f"TopRows(by={by!r}): must be the name of a column, or several, each once")
+    return names
+
+
+_read_by.__annotations__["by"] = "str | Iterable[str]"  # shown by help()
+
+
+def _by_field() -> Any:
+    """An attrs field that holds the names of columns."""
+    return attrs.field(converter=_read_by)
+
+
+NUMBER = "row_number"
+"""The number of a row among the first ones."""
+
+
+@attrs.frozen
+class TopRows(ListColumnar):
+    """The ``n`` rows with the greatest values, each as a row of output: SQL's Top-N by ``ROW_NUMBER()``.
+
+    A row is a struct of the input's columns and ``row_number``, from 1. Ties are by all columns, in ascending order. It must be the
+    only accumulation. With ``accumulating_and_retracting()`` a change of the first rows retracts them, and emits those that are now.
+
+    Args:
+        n: the number of rows, at least 1.
+        by: the column to compare, or several, the first decides; in Spark's descending order, nulls last.
+        least: whether rows with the least values are first, in Spark's ascending order, nulls first.
+
+    Returns:
+        rows of a struct of the input's columns and ``row_number`` (bigint).
+
+    Raises:
+        OptionError: n is below 1, or ``by`` is not a name.
+        ColumnError: a column is missing, a map, or called ``row_number``.
+
+    Example:
+        >>> import beamish as bm
+        >>> from beamish.accumulations import TopRows
+        >>> from beamish.triggers import Always
+        >>> best = (
+        ...     bm.Pipeline()
+        ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+        ...     .key_by("shop")
+        ...     .window(bm.GlobalWindow())
+        ...     .trigger(Always())
+        ...     .accumulating_and_retracting()
+        ...     .accumulate(best=TopRows(1, by="price"))
+        ... )
+        >>> script = bm.testing.TestStream().add([{"ts": 1, "shop": "a", "price": 5}]).add([{"ts": 2, "shop": "a", "price": 7}])
+        >>> [(str(pane.kind), pane.values["best"]["price"]) for pane in best.run(script)]
+        [('PANE', 5), ('RETRACTION', 5), ('PANE', 7)]
+    """
+
+    n: int = count_field()
+    by: str | Sequence[str] = _by_field()
+    least: bool = attrs.field(default=False, kw_only=True)
+
+    explodes: ClassVar[bool] = True
+
+    @property
+    def inputs(self) -> None:
+        return None
+
+    @property
+    def keep(self) -> int | None:
+        return self.n
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        names, where = [field.name for field in types[0]], f"accumulate({name}={self!r})"
+        for column in self.by:
+            if column not in names:
+                raise ColumnError(f"{where}: no column {column!r}; columns are {names}")
+        if NUMBER in map(str.lower, names):
+            raise ColumnError(f"{where}: the output has a column {NUMBER!r} of its own; rename yours")
+        for field in types[0]:
+            if not is_orderable(plain_type(field.type)):
+                raise ColumnError(
+                    f"{where}: column {field.name!r} is {field.type}, and ties of rows are by all columns, each of a type with an order; "
+                    "turn a map into an array with map_entries first"
+                )
+
+    def items(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> tuple[pa.Array, None]:
+        return plain(columns[0]), None
+
+    def keys_of(self, items: pa.Array) -> Keys:
+        fields = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
+        keys = [key for column in self.by for key in sort_keys(fields[column])]
+        return [*(keys if self.least else [~key for key in keys]), *sort_keys(items)]
+
+    def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.struct([*self.item_type(types), (NUMBER, pa.int64())])
+
+    def explode(self, values: pa.Array, whole: Flags) -> tuple[Ints, pa.Array]:
+        lengths = np.where(whole, 0, list_lengths(values))
+        row = np.repeat(np.arange(len(values), dtype=np.int64), np.where(whole, 1, lengths))
+        number = np.arange(len(row), dtype=np.int64) - np.searchsorted(row, row)
+        first = starts(list_lengths(values))
+        items = pick(values.flatten(), np.where(whole[row], -1, first[row] + number))
+        names = [*(field.name for field in items.type), NUMBER]
+        columns = [*items.flatten(), column_of(number + 1)]
+        return row, pa.StructArray.from_arrays(columns, names=names, mask=flags(whole[row]))
 
 
 class _OutermostByKey(Columnar):

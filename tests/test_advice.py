@@ -11,7 +11,7 @@ import pytest
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Last, Max, Sum
+from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Last, Max, Sum, TopN, TopRows
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAny,
@@ -213,6 +213,10 @@ FIXED = {
         START.deduplicate("id", within="1 hour").then(bm.Pipeline().window(ANCHORED).accumulate(n=Count()))
     ],
     "anchored windows, retention": [START.window(ANCHORED).accumulate(n=Count())],
+    "first rows beside another": [
+        START.window(TENS).accumulate(n=Count(), top=TopN(1, "score")),
+        PLAIN.then(bm.Pipeline().key_by("team").window(TENS).accumulate(top=TopRows(1, by="plays"))),
+    ],
     # rolling spans
     "only of no accumulation": [
         START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count())

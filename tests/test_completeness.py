@@ -74,6 +74,7 @@ KINDS = [
         st.one_of(
             drawn_accumulations.accumulations,
             drawn_accumulations.fold_in_order,
+            drawn_accumulations.top_rows,
             merges.sides(merges.NAMES),
             merges.joins(merges.NAMES),
             LATER,

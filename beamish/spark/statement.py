@@ -112,6 +112,10 @@ class Statement(Protocol):
     def pipeline(self) -> Declared: ...
     @property
     def having(self) -> Expression | None: ...
+    @property
+    def rows_within(self) -> str | None:
+        """The struct column of panes with the columns of rows; None: the panes have them."""
+
     def shown(self, columns: Mapping[str, Sequence[str]]) -> Sequence[Shown]:
         """The items of the SELECT list, of a join over inputs with these columns."""
 
@@ -158,7 +162,9 @@ def apply(statement: Statement, df: DataFrame | None, inputs: Frames, shards: in
         computed = {one.name for input_ in statement.inputs for one in input_.computed}
         panes, columns = _scope(statement.joined, panes, {name: one.drop(*computed) for name, one in named.items()})
     elif rows is not None:
-        columns = {"": [name for name in rows.columns if name in panes.columns]}
+        within = statement.rows_within
+        own = panes if within is None else panes.select(f"{quoted(within)}.*")
+        columns = {"": [name for name in rows.columns if name in {*panes.columns, *own.columns}]}
     return _shown(statement, _kept(statement, panes), statement.shown(columns))
 
 

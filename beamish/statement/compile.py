@@ -31,6 +31,7 @@ from beamish.statement.over_panes import (
 )
 from beamish.statement.tables import Table
 from beamish.statement.text import Call, Text, Tree, span_of
+from beamish.statement.top_rows import ROWS
 from beamish.windows import Sessions
 
 
@@ -59,6 +60,11 @@ class Compiled:
     grouped: Sequence[Shown]
     places: Mapping[str, int]
     over: OverRows | None = None
+
+    @property
+    def rows_within(self) -> str | None:
+        """The struct column of panes with the columns of rows; None: the panes have them."""
+        return ROWS if self.over is not None and self.over.is_top else None
 
     @contextmanager
     def placed(self) -> Iterator[None]:
@@ -238,6 +244,7 @@ def _query_words(statement: Compiled) -> str:
         return f"pull: asks a batch DataFrame once, one final row for each {_slot(statement)}"
     if statement.read.emit.refinement == "final":
         when = "its time is passed" if statement.over else "the window expires"
+        when = "all rows are there, as in a batch" if statement.rows_within else when
         return f"{kind}{name}, final rows: one for each {_slot(statement)}, when {when}"
     return f"{kind}{name}, changes: a PANE sets its {_slot(statement)}, a RETRACTION takes that back"
 

@@ -28,7 +28,9 @@ from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, 
 from beamish.statement.inputs import Before, Input, Sources
 from beamish.statement.over_panes import Shown, check_name, check_new_name, own_name
 from beamish.statement.text import Call, Span, Text, Tree, call_of, normal, span_of
+from beamish.statement.top_rows import ROWS, is_top, of_rows, shown_item, top_rows
 from beamish.triggers import AfterWatermark, Always
+from beamish.windows import GlobalWindow
 
 _OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
 _COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
@@ -52,6 +54,7 @@ class OverRows:
         places: as of ``Compiled``.
         text: the statement.
         chosen: the items that the outer statement takes; empty: all.
+        is_top: whether its rows are in a struct of first rows (top_rows.py).
     """
 
     pipeline: Pipeline
@@ -63,6 +66,7 @@ class OverRows:
     places: Mapping[str, int]
     text: Text
     chosen: Sequence[Item]
+    is_top: bool = False
 
     def shown(self, columns: Sequence[str]) -> list[Shown]:
         """The items over rows with these columns (SqlError: a name is there twice)."""
@@ -85,8 +89,11 @@ class OverRows:
     def _own(self, columns: Sequence[str]) -> Iterator[Shown]:
         for name in columns:
             if name.lower() not in self.hidden:
-                node = Node(COLUMN, value=(name,))
-                yield Shown(Expression(name, quoted(name), node, name, self.text, 0), name in self.keys)
+                own, is_key = (
+                    Expression(name, quoted(name), Node(COLUMN, value=(name,)), name, self.text, 0),
+                    name in self.keys,
+                )
+                yield Shown(of_rows(own) if self.is_top and not is_key else own, is_key)
 
 
 def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: UserAggregates) -> OverRows:
@@ -108,6 +115,9 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     stream = sources.stream(read.rows.name)
     over = _one_of(text, read)
     keys = [before.column(tree) for tree in over.partition]
+    event_time = stream.flow.sources[0].event_time
+    if isinstance(event_time, str) and is_top(read, over, event_time):
+        return _compiled_top(text, read, over, before, keys, kept, sources, owners)
     by = _order_by(text, over, before, owners, stream.flow.sources[0].event_time)
     made = [_item(text, item, before, owners, aggregates) for item in read.items]
     names = _names(text, read.items, made)
@@ -118,23 +128,59 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
         stage = stream.key_by(*keys).over(_frame(text, read), order_by=by)
         stage = _emitting(text, read, sources.finish(stage)).accumulate(**accumulations)
         stage.flow.check()
-    is_key = {key.lower() for key in keys}
-    shown = [
-        None
-        if one is None
-        else Shown(
-            attrs.evolve(one.expression, name=name.text),
-            one.expression.node.op == COLUMN
-            and len(one.expression.node.value) == 1
-            and one.expression.node.value[0].lower() in is_key,
-        )
-        for one, name in zip(made, names, strict=True)
-    ]
+    shown = _shown(made, names, keys)
     having = None if read.outer is None else _having(text, read.outer, shown, owners)
     rows = before.input(read.rows, kept)
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "timestamp", "window", "pane", "dropped")))
     places = {f"accumulate({name}=": item.over.start for item in read.items if item.over for name in accumulations}
     return OverRows(stage, rows, shown, hidden, keys, having, places, text, read.chosen)
+
+
+def _compiled_top(  # noqa: PLR0917 - the parts of a statement
+    text: Text,
+    read: Statement,
+    over: Over,
+    before: Before,
+    keys: Sequence[str],
+    kept: Expression | None,
+    sources: Sources,
+    owners: Sequence[str],
+) -> OverRows:
+    """A statement that asks for the first rows of each key, in another order than that of event times."""
+    start = next(item.over.start for item in read.items if item.over is not None)
+    if read.emit.every is not None:
+        raise text.error(
+            read.begins["EMIT"], "EVERY with OVER: rows are emitted at once, and corrected at once; take EVERY out"
+        )
+    made = [
+        None if item.tree.is_star and item.over is None else _Made(shown_item(text, item, before, owners, keys))
+        for item in read.items
+    ]
+    with text.at(start):
+        stage = sources.finish(sources.stream(read.rows.name)).key_by(*keys).window(GlobalWindow())
+        if read.emit.refinement != "final":
+            stage = stage.trigger(Always()).accumulating_and_retracting().only_updated_panes()
+        stage = stage.accumulate(**{ROWS: top_rows(text, read, over, before)})
+        stage.flow.check()
+    shown = _shown(made, _names(text, read.items, made), keys)
+    assert read.outer is not None  # noqa: S101 - see is_top
+    having = _having(text, read.outer, shown, owners, within=(ROWS,))
+    rows = before.input(read.rows, kept)
+    hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "window", "pane", "dropped")))
+    return OverRows(
+        stage, rows, shown, hidden, keys, having, {f"accumulate({ROWS}=": start}, text, read.chosen, is_top=True
+    )
+
+
+def _shown(made: Sequence[_Made | None], names: Sequence[Name], keys: Sequence[str]) -> list[Shown | None]:
+    """The items with their names; which are keys."""
+    is_key = {key.lower() for key in keys}
+
+    def shown(expression: Expression, name: Name) -> Shown:
+        path: tuple[Any, ...] = expression.node.value if expression.node.op == COLUMN else ()
+        return Shown(attrs.evolve(expression, name=name.text), len(path) == 1 and path[0].lower() in is_key)
+
+    return [None if one is None else shown(one.expression, name) for one, name in zip(made, names, strict=True)]
 
 
 @attrs.frozen(eq=False)
@@ -168,7 +214,7 @@ def _order_by(text: Text, over: Over, before: Before, owners: Sequence[str], eve
         raise text.error(
             at,
             f"ORDER BY {text[span_of(time)]}: rows are in the order of their event time, {event_time}; order by it first. For the "
-            "greatest values use TOPK(x, n) with WINDOW and GROUP BY",
+            "first rows in another order write ROW_NUMBER() OVER (...) AS n in an inner SELECT, and WHERE n <= 3 around it",
         )
     for _, down, place in [(time, descends, at), *others]:
         if down:
@@ -285,8 +331,10 @@ def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None]) -> l
     return names
 
 
-def _having(text: Text, tree: Tree, shown: Sequence[Shown | None], owners: Sequence[str]) -> Expression:
-    """The condition of the outer statement: over the items of the inner one."""
+def _having(
+    text: Text, tree: Tree, shown: Sequence[Shown | None], owners: Sequence[str], within: Sequence[str] = ()
+) -> Expression:
+    """The condition of the outer statement: over the items of the inner one; ``within``: where other columns of its rows are."""
     named = {one.expression.name.lower(): one.expression for one in shown if one is not None}
     known: dict[int, Node] = {}
     parts: list[tuple[Span, str]] = []
@@ -300,7 +348,9 @@ def _having(text: Text, tree: Tree, shown: Sequence[Shown | None], owners: Seque
         if found is None and None not in shown:
             raise text.error(span.start, f"{path[0]} is not in the inner SELECT list; add it there")
         if found is None:
-            known[id(column)] = Node(COLUMN, value=path, at=span.start)
+            known[id(column)] = Node(COLUMN, value=(*within, *path), at=span.start)
+            if within:
+                parts.append((span, ".".join(map(quoted, (*within, *path)))))
             continue
         known[id(column)] = Node(COLUMN, value=(*found.node.value, *path[1:])) if len(path) > 1 else found.node
         parts.append((span, f"({found.sql})" + "".join(f".{quoted(part)}" for part in path[1:])))

@@ -15,6 +15,7 @@ from beamish.accumulations import (
     Reduce,
     Sum,
     TopN,
+    TopRows,
 )
 from beamish.testing import TestStream
 from tests.refused import ONE_ROW, PLAIN, ROW, START, cases, refused
@@ -26,6 +27,9 @@ class Held(Accumulation):
 
 
 AT_ONCE = {
+    "first rows by nothing": lambda: TopRows(3, by=[]),
+    "first rows, none": lambda: TopRows(0, by="score"),
+    "first rows beside another": lambda: START.accumulate(n=Count(), top=TopRows(1, by="score")),
     "sum of an object": lambda: START.accumulate(n=Count().of("a"), m=Held()),
     "accumulate text": lambda: START.accumulate(n="count"),
     "accumulate without a name": lambda: START.accumulate(Count()),

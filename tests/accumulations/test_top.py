@@ -3,8 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.accumulations import BottomN, TopN, TopNByKey
+import beamish as bm
+from beamish.accumulations import BottomN, TopN, TopNByKey, TopRows
 from beamish.errors import OptionError
+from beamish.testing import TestStream
+from beamish.triggers import Always
 from tests.accumulations.kinds import KINDS, order
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
 
@@ -58,3 +61,67 @@ def test_top_is_that_of_the_scalar_reference(kind, data, cut, n):
     expected = pa.array(by_key, accumulation.value_type([pa.int64(), type_])).to_pylist()
     assert_same(values(accumulation, swapped, pa.int64(), type_), expected)
     assert_laws(accumulation, swapped, [pa.int64(), type_], cut)
+
+
+SHOPS = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("shop")
+    .window(bm.GlobalWindow())
+    .trigger(Always())
+    .accumulating_and_retracting()
+)
+
+
+def first(accumulation, *bundles):
+    script = TestStream()
+    for bundle in bundles:
+        script = script.add([{"ts": ts, "shop": "a", "price": price, "name": name} for ts, price, name in bundle])
+    return [
+        (str(pane.kind), pane.values["top"]["price"], pane.values["top"]["name"], pane.values["top"]["row_number"])
+        for pane in SHOPS.only_updated_panes().accumulate(top=accumulation).run(script)
+    ]
+
+
+def test_first_rows_are_rows_of_output_which_are_retracted_when_they_change():
+    rows = [(1, 5, "x"), (2, 7, "y"), (3, None, "z")], [(4, 1, "w")], [(5, 6, "v")]
+    assert first(TopRows(2, by="price"), *rows) == [
+        ("PANE", 7, "y", 1),
+        ("PANE", 5, "x", 2),
+        ("RETRACTION", 7, "y", 1),
+        ("RETRACTION", 5, "x", 2),
+        ("PANE", 7, "y", 1),
+        ("PANE", 6, "v", 2),
+    ]
+    assert first(TopRows(2, by="price", least=True), *rows[:1]) == [("PANE", None, "z", 1), ("PANE", 5, "x", 2)]
+
+
+def test_ties_of_first_rows_are_by_the_next_column_and_then_by_all():
+    rows = [(2, 5, "x"), (1, 5, "y"), (1, 5, "x")]
+    assert [name for _, _, name, _ in first(TopRows(3, by=["price", "name"]), rows)] == ["y", "x", "x"]
+    script = TestStream().add([{"ts": ts, "shop": "a", "price": price, "name": name} for ts, price, name in rows])
+    panes = SHOPS.accumulate(top=TopRows(3, by="price")).run(script)
+    assert [(pane.values["top"]["ts"], pane.values["top"]["name"]) for pane in panes] == [(1, "x"), (1, "y"), (2, "x")]
+
+
+def test_a_removed_row_makes_room_for_the_next_one():
+    changes = bm.Pipeline().from_changelog("spark").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("shop")
+    best = changes.window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting()
+    rows = [{"ts": 1, "shop": "a", "price": price, "_change_type": "insert"} for price in (5, 7)]
+    script = TestStream().add(rows).add([rows[1] | {"_change_type": "delete"}])
+    panes = best.accumulate(top=TopRows(1, by="price")).run(script)
+    assert [(str(pane.kind), pane.values["top"]["price"]) for pane in panes] == [
+        ("PANE", 7),
+        ("RETRACTION", 7),
+        ("PANE", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("cost", "no column 'cost'; columns are"), ("row_number", "has a column 'row_number' of its own")],
+)
+def test_columns_of_first_rows_are_checked(name, says):
+    rows = [{"ts": 1, "shop": "a", "price": 1, **({name: 1} if name == "row_number" else {})}]
+    with pytest.raises(bm.ColumnError, match=says):
+        SHOPS.accumulate(top=TopRows(1, by=name)).run(TestStream().add(rows))

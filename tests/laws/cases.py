@@ -36,6 +36,7 @@ from tests.kinds.window.strategy_of_rows import counted, keyed, untimed_merges
 from tests.own.windows import Absorbed
 from tests.seconds import S
 from tests.strategies import changelogs, flows, merges
+from tests.strategies.accumulations import top_rows
 from tests.strategies.chains import NOT_MERGING, chains
 from tests.strategies.pipelines import modes, pipelines, retracting, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
@@ -300,7 +301,18 @@ def huge_scripts(pipeline: bm.Pipeline) -> st.SearchStrategy[TestStream]:
     return scripts(pipeline).map(huge)
 
 
+first_rows = top_rows.filter(lambda one: "cost" not in one.by)
+"""By columns of changelogs too."""
+
+
+def with_first_rows(pipeline: bm.Pipeline) -> st.SearchStrategy[bm.Pipeline]:
+    return first_rows.map(lambda one: evolve(pipeline, accumulations={"top": one}))
+
+
 UPDATES = {
+    "first rows": Case(pipelines().flatmap(with_first_rows), reorders=True),
+    "first rows of a changelog": Case(changelogs.pipelines().flatmap(with_first_rows), fed, reorders=True),
+    "suppressed first rows": Case(suppressed(pipelines().flatmap(with_first_rows), buffers=some_buffers)),
     "changelog": Case(changelogs.pipelines(), fed, reorders=True),
     "suppressed": Case(suppressed(suppress.some_pipelines, buffers=some_buffers)),
     "suppressed sessions, long scripts": Case(suppressed(sessions_of_one_key, buffers=some_buffers), dense),

@@ -99,7 +99,51 @@ def test_top_n_as_changes_marks_rows_that_stand_alone():
     ]
 
 
+DEAREST = "(SELECT *, ROW_NUMBER() OVER (PARTITION BY card ORDER BY x DESC) AS n FROM t)"
+
+
+def rows_of(text):
+    return [(str(pane.kind), pane.key["card"], *pane.values.values()) for pane in sql(text).run(LATER)]
+
+
+def test_top_n_by_another_column_retracts_rows_that_leave():
+    panes = rows_of(f"SELECT card, x, n FROM {DEAREST} WHERE n <= 2 EMIT CHANGES")
+    assert panes == [
+        ("PANE", 7, 20, 1),
+        ("PANE", 7, 5, 2),
+        ("PANE", 8, 1, 1),
+        ("RETRACTION", 8, 1, 1),
+        ("PANE", 8, 9, 1),
+        ("PANE", 8, 3, 2),
+    ]
+
+
+@pytest.mark.parametrize("bound", ["n = 1", "n < 2", "1 >= n", "(n <= 3 AND n <= 1)", "n <= 1 AND card > 0"])
+def test_the_number_is_bounded_in_any_words(bound):
+    assert rows_of(f"SELECT card, x FROM {DEAREST} WHERE {bound} AND card = 7 EMIT CHANGES") == [("PANE", 7, 20)]
+
+
+def test_the_last_row_of_a_key_is_the_first_by_descending_time():
+    text = (
+        "(SELECT card, x + 1 AS more, ROW_NUMBER() OVER (PARTITION BY card ORDER BY ts DESC) AS n FROM t WHERE x > 1)"
+    )
+    assert rows_of(f"SELECT * FROM {text} WHERE n = 1 EMIT CHANGES") == [("PANE", 7, 3, 1), ("PANE", 8, 10, 1)]
+
+
+def test_expressions_order_and_a_final_statement_waits_for_the_end():
+    text = "(SELECT card, x, ROW_NUMBER() OVER (PARTITION BY card ORDER BY ABS(x - 4)) AS n FROM t)"
+    said = sql(f"SELECT card, x FROM {text} WHERE n = 1 EMIT FINAL")
+    assert said.run(LATER) == []
+    ended = said.run(LATER.advance_watermark_to_infinity())
+    assert [(pane.key["card"], pane.values["x"]) for pane in ended] == [(7, 5), (8, 3)]
+
+
 REFUSED = {
+    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY x DESC) AS n FROM t) WHERE ^n > 2": "such as n <= 3",
+    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY x DESC) AS n FROM t) WHERE ^x <= 2": "such as n <= 3",
+    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY x DESC, ^card) AS n FROM t) WHERE n <= 2": "one direction",
+    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY x) AS n FROM t) WHERE n < 3 ^EMIT CHANGES EVERY 5 SECONDS": "EVERY out",
+    "SELECT * FROM (SELECT *, RANK() OVER (ORDER BY ^x DESC) AS n FROM t) WHERE n <= 2": "in an inner SELECT, and WHERE n <= 3",
     "SELECT x, SUM(x) OVER (PARTITION BY card^) AS n FROM t": "expected ORDER BY and the event time",
     "SELECT ROW_NUMBER() OVER (PARTITION BY card ORDER BY ^x) AS n FROM t": "in the order of their event time, ts",
     "SELECT ROW_NUMBER() OVER (PARTITION BY card ORDER BY ^ts DESC) AS n FROM t": "LATEST_BY_OFFSET",

@@ -41,6 +41,13 @@ shapes = st.builds(a.Skewness, numbers) | st.builds(a.Kurtosis, numbers) | st.bu
 of_two = st.sampled_from([a.Covariance, a.Correlation, a.LinearRegression]).flatmap(
     lambda kind: st.builds(kind, numbers, numbers)
 )
+top_rows = st.builds(
+    a.TopRows,
+    st.integers(1, 3),
+    by=st.lists(st.sampled_from(["score", "name", "cost"]), min_size=1, max_size=2, unique=True),
+    least=st.booleans(),
+)
+"""Alone in a pipeline."""
 quantiles = st.builds(a.Quantiles, numbers, st.sampled_from([(0.25, 0.5, 0.75), (0.0, 1.0), (0.9,)]))
 median = st.builds(a.Median, numbers)
 reduce_ = st.builds(a.Reduce, st.sampled_from([operator.add, operator.xor]), st.just("score"))

@@ -291,6 +291,14 @@ def _bottom(bottom: a.BottomN, rows: Sequence[Row]) -> list[Any]:
     return _sorted(rows, bottom.column)[: bottom.n]
 
 
+def _top_rows(top: a.TopRows, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Ties are by all columns, ascending; then by one column after the other, the first last, since sorting is stable."""
+    found = sorted((dict(row.values) for row in rows), key=lambda row: [spark_order(value) for value in row.values()])
+    for column in reversed(top.by):
+        found.sort(key=lambda row: spark_order(row[column]), reverse=not top.least)
+    return [{**row, "row_number": number} for number, row in enumerate(found[: top.n], 1)]
+
+
 def _by_key(of: a.TopNByKey | a.BottomNByKey, rows: Sequence[Row]) -> list[dict[str, Any]]:
     greatest = isinstance(of, a.TopNByKey)
     outermost: dict[Any, tuple[Any, Any]] = {}
@@ -401,6 +409,7 @@ VALUES: dict[type[Accumulation], Callable[[Any, Sequence[Row]], Any]] = {
     a.MostFrequent: _most_frequent,
     a.Mode: _mode,
     a.Entropy: _entropy,
+    a.TopRows: _top_rows,
     a.Quantiles: _quantiles,
     a.Median: _median,
     a.Reduce: _reduce,

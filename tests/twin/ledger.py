@@ -11,7 +11,6 @@ import beamish as bm
 from beamish import Pane, PaneChange, PaneKind
 from beamish.flow import Flow
 from tests.declared_options import StageOptions, said
-from tests.twin.joins import JOINS
 from tests.twin.order import normal, same
 
 
@@ -70,4 +69,4 @@ def stands_for_another(options: StageOptions, row: Pane) -> bool:
 
 
 def is_join(options: StageOptions) -> bool:
-    return any(type(accumulation) in JOINS for accumulation in options.accumulations.values())
+    return any(accumulation.explodes for accumulation in options.accumulations.values())

@@ -27,7 +27,7 @@ from tests.twin.anchored import Anchors
 from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.fields import Fields
 from tests.twin.forms import unfolded, unmatched
-from tests.twin.joins import JOINS, is_dropped, value_of_inputs
+from tests.twin.joins import is_dropped, value_of_inputs
 from tests.twin.ledger import told
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same
@@ -797,9 +797,9 @@ class Twin:
         """A window was merged away; retract its pane, if so configured."""
 
     def rows_of(self, pane: Pane) -> list[Pane]:
-        """A join's pane is a row for each pair, in any number; every other pane is one row (rules/stages.md#joins)."""
+        """A pane of a join, or of first rows, is a row for each, in any number; every other pane is one row (rules/stages.md#joins)."""
         for name, accumulation in self.options.accumulations.items():
-            if type(accumulation) in JOINS:
+            if accumulation.explodes:
                 return [attrs.evolve(pane, values={name: pair}) for pair in pane.values[name]]
         return [pane]
 

@@ -277,7 +277,11 @@ def _check_accumulation(call: str, name: str, accumulation: Any) -> None:
     if isinstance(accumulation, OverFunction):
         return
     where = f"accumulate({name}={accumulation!r})"
-    if accumulation.names_of_inputs or accumulation.explodes:
+    if accumulation.explodes and not accumulation.names_of_inputs:
+        raise PipelineError(
+            f"{where} in {call}: it emits rows of its own, and over() a value per row; use it in windows, or bm.RowNumber() with having(...)"
+        )
+    if accumulation.names_of_inputs:
         raise PipelineError(
             f"{where} in {call}: it is of the inputs of a bm.merge; over() takes one input; leave out .of(...)"
         )

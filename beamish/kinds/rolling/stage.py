@@ -230,7 +230,7 @@ def _check_inputs(options: WindowOptions, takes: Sequence[Relation]) -> None:
     for name, accumulation in options.accumulations.items():
         if accumulation.explodes:
             raise PipelineError(
-                f"accumulate({name}={accumulation!r}) in {where}: a join emits a row per pair, not a value; use another accumulation"
+                f"accumulate({name}={accumulation!r}) in {where}: it emits several rows, not a value; use another accumulation"
             )
         if not accumulation.preaggregates:
             raise PipelineError(

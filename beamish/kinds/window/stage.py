@@ -477,6 +477,10 @@ def _check_ids_go(options: WindowOptions) -> None:
 
 def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions, names: Sequence[str]) -> None:
     where = f"accumulate({name}={accumulation!r})"
+    if accumulation.explodes and len(options.accumulations) > 1 and not accumulation.names_of_inputs:
+        raise PipelineError(
+            f"{where}: it emits several rows per pane, so it must be the only accumulation; use TopN with others, or a second pipeline"
+        )
     if not accumulation.names_of_inputs:
         if names and accumulation.inputs != ():
             raise PipelineError(

@@ -184,6 +184,9 @@ STATEMENTS = [
     FROM some_rows WHERE x > 0""",
     """SELECT id, LAG(x, 2, -1) OVER (PARTITION BY `the key` ORDER BY ts, id) AS before, x + 1 AS more FROM some_rows""",
     """SELECT * FROM (SELECT id, name, ROW_NUMBER() OVER (PARTITION BY `the key` ORDER BY ts, id) AS n FROM some_rows) t WHERE n <= 3""",
+    """SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY `the key` ORDER BY x DESC, id DESC) AS n FROM some_rows) t WHERE n <= 3""",
+    """SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY x ORDER BY name, id + 0) AS n FROM some_rows WHERE id > 3) t
+    WHERE n < 3""",
 ]
 
 
@@ -197,10 +200,12 @@ def test_a_statement_with_over_means_what_it_means_in_spark(spark, rows, text):
     assert sorted(map(str, found.collect())) == sorted(map(str, spark.sql(text).collect()))
 
 
-def test_a_statement_with_over_on_a_stream_is_that_of_a_script(spark, by_key):
-    text = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user ORDER BY ts) AS n FROM t) WHERE n <= 1 EMIT CHANGES"
+@pytest.mark.parametrize("order", ["ts", "x DESC"])
+def test_a_statement_with_over_on_a_stream_is_that_of_a_script(spark, by_key, order):
+    text = f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user ORDER BY {order}) AS n FROM t) WHERE n <= 1 EMIT CHANGES"
     query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
-    script = TestStream().add([{"ts": 5, "user": "a"}, {"ts": 7, "user": "a"}]).add([{"ts": 1, "user": "a"}])
+    script = TestStream().add([{"ts": 5, "user": "a", "x": 2}, {"ts": 7, "user": "a", "x": 1}])
+    script = script.add([{"ts": 1, "user": "a", "x": 3}])
     for (event, panes), (_, expected) in zip(script.trace_on_spark(spark, query), script.trace(query), strict=True):
         assert by_key(panes) == by_key(expected), event
 

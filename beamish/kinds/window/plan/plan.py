@@ -142,7 +142,7 @@ class WindowPlan:
 
     @property
     def join(self) -> Accumulation | None:
-        """The join, which is then the only accumulation, and whose panes are exploded into one row per pair."""
+        """The accumulation whose panes are exploded, a join into one row per pair; it is then the only one."""
         only = self.accumulations[0].bound if self.accumulations else None
         return only if only is not None and only.explodes else None
 

@@ -1,0 +1,113 @@
+"""Top-N by other columns than the event time, as Flink writes it: ROW_NUMBER in an inner SELECT, and WHERE n <= 3 around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+from sqlglot import exp
+
+from beamish.accumulations.top import NUMBER, TopRows
+from beamish.kernels.column_names import quoted
+from beamish.statement.clauses import Item, Over, Statement
+from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, path_of
+from beamish.statement.inputs import Before
+from beamish.statement.text import Call, Span, Text, Tree, call_of, span_of
+
+ROWS = "first rows"
+"""The column of the pipeline with the rows."""
+_TURNED = {exp.LTE: exp.GTE, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.GT: exp.LT, exp.EQ: exp.EQ}
+"""Comparisons, with their sides exchanged."""
+
+
+def is_top(read: Statement, over: Over, event_time: str) -> bool:
+    """Whether a statement asks for the first rows of each key, in another order than that of event times."""
+    tree, descends, _ = over.order[0]
+    by_time = isinstance(tree, exp.Column) and tree.name.lower() == event_time.lower() and not descends
+    calls = [call_of(item.tree) for item in read.items if item.over is not None]
+    return read.outer is not None and not by_time and len(calls) == 1 and _is_number(calls[0])
+
+
+def _is_number(call: Call | None) -> bool:
+    return call is not None and call.name == "ROW_NUMBER"
+
+
+def top_rows(text: Text, read: Statement, over: Over, before: Before) -> TopRows:
+    """The accumulation.
+
+    Raises:
+        SqlError: the columns are in several directions, or WHERE does not bound the number.
+    """
+    (_, first, _), *others = over.order
+    for _, descends, at in others:
+        if descends is not first:
+            raise text.error(
+                at,
+                "ORDER BY has one direction here: DESC after all columns, or after none; of a number y ascending write -y DESC",
+            )
+    by = tuple(before.column(tree) for tree, _, _ in over.order)
+    return TopRows(_most(text, read), by=by, least=not first)
+
+
+def _most(text: Text, read: Statement) -> int:
+    """How many rows WHERE lets through."""
+    (item,) = [item for item in read.items if item.over is not None]
+    assert read.outer is not None  # noqa: S101 - see is_top
+    name = "" if item.alias is None else item.alias.text.lower()
+    found = [most for part in _conjuncts(read.outer) if (most := _bound(part, name)) is not None]
+    if not found or min(found) < 1:
+        raise text.error(
+            span_of(read.outer).start,
+            "WHERE around ROW_NUMBER by another column than the event time: the number needs a bound, such as n <= 3, since a table of "
+            "all rows by number would change without end",
+        )
+    return min(found)
+
+
+def _conjuncts(tree: Tree) -> Iterator[Tree]:
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.left)
+        yield from _conjuncts(tree.right)
+    elif isinstance(tree, exp.Paren):
+        yield from _conjuncts(tree.this)
+    else:
+        yield tree
+
+
+def _bound(tree: Tree, name: str) -> int | None:
+    """The greatest number that satisfies a comparison with a whole number; None: it has none."""
+    if type(tree) not in _TURNED:
+        return None
+    kind, left, right = type(tree), tree.left, tree.right
+    if isinstance(left, exp.Literal):
+        kind, left, right = _TURNED[kind], right, left
+    whole = isinstance(right, exp.Literal) and not right.is_string and right.this.isdecimal()
+    if not whole or not isinstance(left, exp.Column) or left.name.lower() != name or kind in (exp.GTE, exp.GT):
+        return None
+    return int(right.this) - (kind is exp.LT)
+
+
+def shown_item(text: Text, item: Item, before: Before, owners: Sequence[str], keys: Sequence[str]) -> Expression:
+    """An item over the first rows: their number, or an expression over their columns."""
+    if item.over is not None:
+        call = call_of(item.tree)
+        assert call is not None  # noqa: S101 - see is_top
+        return of_rows(
+            Expression("", quoted(NUMBER), Node(COLUMN, value=(NUMBER,)), text[call.span], text, call.span.start)
+        )
+    known: dict[int, Node] = {}
+    parts: list[tuple[Span, str]] = []
+    for column in columns_of(item.tree):
+        before.column(column)
+        path, span = path_of(column, owners), span_of(column)
+        if len(path) > 1 or path[0].lower() not in {key.lower() for key in keys}:
+            path = (ROWS, *path)
+        known[id(column)] = Node(COLUMN, value=path, at=span.start)
+        parts.append((span, ".".join(map(quoted, path))))
+    return expression(text, item.tree, "", known, parts)
+
+
+def of_rows(column: Expression) -> Expression:
+    """A column of the first rows."""
+    node = attrs.evolve(column.node, value=(ROWS, *column.node.value))
+    return attrs.evolve(column, node=node, sql=f"{quoted(ROWS)}.{column.sql}")
