@@ -392,7 +392,10 @@ class StatementParser(ExpressionParser):
                 )
         kind = next((kind for kind in _WINDOWS if self._match_text_seq(kind)), None)
         if kind is None:
-            raise self._expected("expected TUMBLING, HOPPING or SESSION", "WINDOW")
+            wanted = "expected TUMBLING, HOPPING or SESSION"
+            if word_of(self._curr) == "SLIDING":
+                wanted = f"windows anchored at rows are not in SQL, nor in ksqlDB: use .window(bm.AnchoredWindows('5 minutes')) of a pipeline; {wanted}"
+            raise self._expected(wanted, "WINDOW")
         self._need("WINDOW", "(", *([] if kind == "SESSION" else ["SIZE"]))
         place = (self._curr or begins).start
         size = self._duration("the gap" if kind == "SESSION" else "SIZE", "WINDOW", least=1)

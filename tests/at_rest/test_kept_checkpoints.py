@@ -67,7 +67,7 @@ OLDER = [
 def test_a_stored_checkpoint_continues_like_an_uninterrupted_run(path):
     case = CASES[path.stem]
     resumed = Resumed(json.loads(path.read_text("utf-8")))
-    went_on = run(case.pipeline.flow, case.after.events, Variation(shards=2, adapt=resumed.resume))
+    went_on = run(case.pipeline.flow, case.after.events, Variation(shards=2, adapt=resumed.resume, fuse=case.fuse))
     assert not resumed.stores
     whole = [pane for _, panes in case.script.trace(case.pipeline)[len(case.before.events) :] for pane in panes]
     assert went_on

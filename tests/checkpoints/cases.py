@@ -14,6 +14,7 @@ import attrs
 import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
+from beamish.fusion.groups import APART, FUSE, Fuse
 from beamish.script import Bundle
 from beamish.testing import TestStream
 
@@ -22,11 +23,18 @@ EVERY = t.AfterWatermark(early=t.AfterCount(2), late=t.AfterCount(1))
 
 @attrs.frozen
 class Case:
-    """A pipeline, what had been run when its checkpoint was written, and what comes next."""
+    """A pipeline, what had been run when its checkpoint was written, and what comes next.
+
+    Attributes:
+        pipeline: the pipeline.
+        before, after: the two halves of the script.
+        fuse: which stages ran together.
+    """
 
     pipeline: bm.Pipeline
     before: TestStream
     after: TestStream
+    fuse: Fuse = APART
 
     @property
     def script(self) -> TestStream:
@@ -55,6 +63,7 @@ BEFORE = (
     .advance_watermark_to(10)
     .add([*rows(4, 15, 16), *rows(31, 33, team="blue")])
 )
+UNTIL_20 = TestStream((*BEFORE.events, *TestStream().advance_watermark_to(20).events))
 AFTER = TestStream().add([*rows(5, 17, 21), *rows(6, 30, team="blue")]).advance_watermark_to(40).add(rows(2, 41))
 EVERYTHING = {
     "n": a.Count(),
@@ -97,6 +106,22 @@ def pairs(join: a.Accumulation, window: bm.WindowOption) -> Case:
     return Case(joined.accumulate(pair=join), of_inputs(BEFORE), of_inputs(AFTER))
 
 
+ALIKE = (
+    pipeline()
+    .window(bm.FixedWindows("10 seconds"))
+    .accumulate(n=a.Count(), sum=a.Sum("score"))
+    .suppress(bm.UntilTimeLimit("4 seconds", clock="event"))
+    .then(
+        bm.Pipeline()
+        .key_by("team")
+        .window(bm.FixedWindows("40 seconds"))
+        .trigger(t.Always())
+        .allowed_lateness("100 seconds")
+        .accumulating_and_retracting()
+        .accumulate(total=a.Sum("sum"), each=a.Collect("n"))
+    )
+)
+"""Windows, a suppress, and wider windows keyed alike. On Spark ``chain_apart`` was begun by a version that fused no stages."""
 CASES = {
     "fixed": Case(pipeline().window(bm.FixedWindows("10 seconds")).accumulate(**EVERYTHING), BEFORE, AFTER),
     "fixed_once": Case(
@@ -156,6 +181,13 @@ CASES = {
             .accumulating_and_retracting()
             .accumulate(teams=a.CollectSet("team"), total=a.Sum("sum"))
         ),
+        BEFORE,
+        AFTER,
+    ),
+    "chain_apart": Case(ALIKE, UNTIL_20, AFTER),
+    "chain_fused": Case(ALIKE, UNTIL_20, AFTER, FUSE),
+    "anchored": Case(
+        pipeline().window(bm.AnchoredWindows("5 seconds")).accumulate(n=a.Count(), names=a.Collect("name")),
         BEFORE,
         AFTER,
     ),
@@ -275,4 +307,4 @@ CASES = {
         TestStream().add(rows(4, 5), input="names").advance_watermark_to(30).add(rows(6, 7), input="sums"),
     ),
 }
-ON_SPARK = ("fixed", "merge")
+ON_SPARK = ("fixed", "merge", "chain_apart", "chain_fused")

@@ -50,7 +50,7 @@ def move(folder: Path, old: str, new: str) -> None:
 def stores_of(case: Case) -> list[DictStore]:
     """The state after the first half, shard by shard, each stage after its inputs."""
     kept = Kept()
-    run(case.pipeline.flow, case.before.events, Variation(shards=2, adapt=kept.keep))
+    run(case.pipeline.flow, case.before.events, Variation(shards=2, adapt=kept.keep, fuse=case.fuse))
     return kept.stores
 
 
@@ -64,12 +64,14 @@ def write() -> None:
 
 
 def write_of_spark() -> None:
+    from beamish.spark.scripted import trace_on_spark
     from tests.conftest import start_spark
 
     spark = start_spark()
     for name in (name for name in ON_SPARK if not (FOLDER / f"spark-{name}.zip").exists()):
         with tempfile.TemporaryDirectory() as folder:
-            CASES[name].before.trace_on_spark(spark, CASES[name].pipeline, checkpoint=folder)
+            case = CASES[name]
+            trace_on_spark(spark, case.pipeline.flow.completed, case.before.events, fuse=case.fuse, checkpoint=folder)
             for path in Path(folder).rglob("*.crc"):
                 path.unlink()
             move(Path(folder), folder, ROOT)
