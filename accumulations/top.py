@@ -190,7 +190,7 @@ class TopRows(ListColumnar):
     def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.struct([*self.item_type(types), (NUMBER, pa.int64())])
 
-    def explode(self, values: pa.Array, whole: Flags) -> tuple[Ints, pa.Array]:
+    def explode(self, values: pa.Array, whole: Flags, null_key: Flags) -> tuple[Ints, pa.Array]:
         lengths = np.where(whole, 0, list_lengths(values))
         row = np.repeat(np.arange(len(values), dtype=np.int64), np.where(whole, 1, lengths))
         number = np.arange(len(row), dtype=np.int64) - np.searchsorted(row, row)
