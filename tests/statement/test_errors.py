@@ -85,7 +85,7 @@ REFUSED = {
     "SELECT k, SUM(^COUNT(*)) AS n FROM t GROUP BY k": "COUNT within SUM",
     "SELECT k, COUNT(*) AS n FROM t WHERE ^SUM(v) > 1 GROUP BY k": "SUM under WHERE.*HAVING",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k, ^SUM(v)": "SUM under GROUP BY",
-    "SELECT k, ^GROUPING(v) AS n, COUNT(*) AS c FROM t GROUP BY k": "GROUPING: an aggregate of Spark that bm.sql does not have.*aggregates=",
+    "SELECT k, ^ANY_VALUE(v) AS n, COUNT(*) AS c FROM t GROUP BY k": "ANY_VALUE: an aggregate of Spark that bm.sql does not have.*aggregates=",
     "SELECT k, ^SUM(a, b) AS n FROM t GROUP BY k": "SUM takes 1 argument",
     "SELECT k, ^MAX_BY(v) AS n FROM t GROUP BY k": r"MAX_BY takes 2 arguments, not 1; write MAX_BY\(x, y\)",
     "SELECT k, SUM(^*) AS n FROM t GROUP BY k": "only COUNT takes all columns",
