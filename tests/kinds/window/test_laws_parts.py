@@ -21,6 +21,7 @@ from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
 from beamish.kinds.window.parts.merged_panes import MergedPanesPart
+from beamish.kinds.window.parts.null_keys import NullKeysPart
 from beamish.kinds.window.parts.pairs_once import PairsOncePart
 from beamish.kinds.window.parts.planning import PARTS
 from beamish.kinds.window.parts.removals import RemovalsPart
@@ -130,6 +131,21 @@ def test_without_its_part_a_join_gives_each_pair_of_the_rows_of_one_pane(data):
     (join,) = said(pipeline).accumulations.values()
     plain = evolve(pipeline, accumulations={"pairs": attrs.evolve(join, once=False)})
     assert shown(run_without(PairsOncePart, pipeline, script)) == shown(plain.run(script)), f"{pipeline!r}\n{script!r}"
+
+
+@cost(2)
+@given(st.data())
+def test_without_its_part_a_join_pairs_null_keys(data):
+    """But for a full join, which reads its rows by their keys."""
+    pipeline = data.draw(merges(join=st.just(True), once=data.draw(st.booleans())).filter(drops_null_keys))  # noqa: FBT003
+    script = data.draw(merged_scripts(pipeline))
+    (join,) = said(pipeline).accumulations.values()
+    pairs = evolve(pipeline, accumulations={"pairs": attrs.evolve(join, null_keys="pair")})
+    assert shown(run_without(NullKeysPart, pipeline, script)) == shown(pairs.run(script)), f"{pipeline!r}\n{script!r}"
+
+
+def drops_null_keys(pipeline):
+    return not all(said(pipeline).accumulations["pairs"].gives_alone)
 
 
 def is_inner(pipeline):
