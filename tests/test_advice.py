@@ -213,6 +213,11 @@ FIXED = {
         START.deduplicate("id", within="1 hour").then(bm.Pipeline().window(ANCHORED).accumulate(n=Count()))
     ],
     "anchored windows, retention": [START.window(ANCHORED).accumulate(n=Count())],
+    "first rows of a merge": [
+        MEETING.window(TENS)
+        .accumulate(n=Count().of("a"))
+        .then(bm.Pipeline().window(TENS).accumulate(top=TopRows(1, by="n")))
+    ],
     "first rows beside another": [
         START.window(TENS).accumulate(n=Count(), top=TopN(1, "score")),
         PLAIN.then(bm.Pipeline().key_by("team").window(TENS).accumulate(top=TopRows(1, by="plays"))),

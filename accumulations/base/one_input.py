@@ -52,6 +52,11 @@ class OfInput(OfInputs):
             raise PipelineError(
                 f"accumulate({name}={self!r}): {self.inner!r} names its inputs itself; leave the last .of() out"
             )
+        if self.inner.explodes:
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {self.inner!r} emits rows of its own, not a value of one input; use it in a stage of that "
+                "input, before the merge, or in one after it"
+            )
         self.inner.check(name, merging=merging)
 
     def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:

@@ -18,7 +18,7 @@ from beamish.accumulations import (
     TopRows,
 )
 from beamish.testing import TestStream
-from tests.refused import ONE_ROW, PLAIN, ROW, START, cases, refused
+from tests.refused import MEETING, ONE_ROW, PLAIN, ROW, START, cases, refused
 
 
 class Held(Accumulation):
@@ -29,6 +29,7 @@ class Held(Accumulation):
 AT_ONCE = {
     "first rows by nothing": lambda: TopRows(3, by=[]),
     "first rows, none": lambda: TopRows(0, by="score"),
+    "first rows of a merge": lambda: MEETING.accumulate(top=TopRows(1, by="score")),
     "first rows beside another": lambda: START.accumulate(n=Count(), top=TopRows(1, by="score")),
     "sum of an object": lambda: START.accumulate(n=Count().of("a"), m=Held()),
     "accumulate text": lambda: START.accumulate(n="count"),

@@ -481,6 +481,8 @@ def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions,
         raise PipelineError(
             f"{where}: it emits several rows per pane, so it must be the only accumulation; use TopN with others, or a second pipeline"
         )
+    if accumulation.explodes and names and not accumulation.names_of_inputs:
+        OfInput(accumulation, names[0]).check(name, merging=False)
     if not accumulation.names_of_inputs:
         if names and accumulation.inputs != ():
             raise PipelineError(
