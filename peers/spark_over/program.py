@@ -23,9 +23,9 @@ def values(options: Case, rows: DataFrame) -> DataFrame:
     by = [] if options["order"] is None else [options["order"]]
     order, peers, times = (partition.orderBy("ts", *rest) for rest in ([*by, *COLUMNS], by, []))
     frame = options["frame"]
-    bounds = [-frame[name] for name in ("span", "rows") if name in frame] or [Window.unboundedPreceding]
+    start = next((-frame[name] for name in ("span", "rows") if name in frame), Window.unboundedPreceding)
     between = times.rangeBetween if frame["is"] == "RANGE" else order.rowsBetween
-    window = between(*bounds, Window.currentRow)
+    window = between(start, Window.currentRow)
     # In a RANGE frame rows of equal time are in any order, so the first and the last are taken from all.
     inside = F.array_sort(F.collect_list(F.struct("ts", *by, *COLUMNS)).over(window))
     found = {
