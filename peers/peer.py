@@ -41,10 +41,10 @@ class Peer:
         groups: the facts by which undecided differences are grouped.
         kinds: of a case: by what cases are counted.
         smaller: of a case: simpler ones.
-        program: the folder of its ``Peer.java``, if that of another peer.
         command: its program, if it is not ``Peer.java``.
         processes: how many run beside each other; None: one per core.
         together: a process gets so many cases, and a blank line at their end; 0: it answers each by itself.
+        program: the folder of its ``Peer.java``, if that of another peer.
     """
 
     name: str
@@ -58,10 +58,10 @@ class Peer:
     groups: Sequence[str]
     kinds: Callable[[Case], Iterable[str]]
     smaller: Callable[[Case], Iterator[Case]]
-    program: str = ""
     command: Callable[[], list[str | Path]] | None = None
     processes: int | None = None
     together: int = 0
+    program: str = ""
 
 
 class PeerError(Exception):
