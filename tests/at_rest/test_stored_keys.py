@@ -200,6 +200,7 @@ def test_every_kind_of_stage_answers(name):
             assert case.pipeline.why(case.before, stage=number)
 
 
+@pytest.mark.deep
 def test_a_checkpoint_on_spark_answers_as_a_script_does(spark, tmp_path):
     """Two stages in one operator."""
     chain = SPANS.accumulate(n=Count()).then(bm.Pipeline().key_by("user").over(bm.Unbounded()).accumulate(k=Count()))
