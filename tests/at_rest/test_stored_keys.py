@@ -200,22 +200,18 @@ def test_every_kind_of_stage_answers(name):
             assert case.pipeline.why(case.before, stage=number)
 
 
+@pytest.mark.deep
 def test_a_checkpoint_on_spark_answers_as_a_script_does(spark, tmp_path):
-    rolling = SPANS.accumulate(n=Count()).then(bm.Pipeline().key_by("user").over(bm.Unbounded()).accumulate(k=Count()))
-    SCRIPT.on_spark(spark, rolling, shards=2, checkpoint=tmp_path)
-    found = bm.inspect(spark, tmp_path / "checkpoint")
-    for stage in (1, 2):
-        expected = [
-            (one.key["user"], one.stored, one.entries, one.then) for one in rolling.state(SCRIPT).keys(stage=stage)
-        ]
-        rows = rolling.state(spark, tmp_path / "checkpoint").keys(stage=stage).collect()
-        assert {(row.user, row.stored, row.entries, row.then) for row in rows} == set(expected)
-        # The pipeline is not needed; and only what moves the watermark differs from a script.
-        for own in (found, bm.inspect(spark, tmp_path / "checkpoint", rolling)):
-            answer = own.why(key="ann", stage=stage).partition(" The watermark")[0]
-            assert answer == rolling.why(SCRIPT, key="ann", stage=stage).partition(" The watermark")[0]
-    assert found._asked_in_texts(["user=ann"], None, 1) == found.why(key="ann", stage=1)
+    """Two stages in one operator."""
+    chain = SPANS.accumulate(n=Count()).then(bm.Pipeline().key_by("user").over(bm.Unbounded()).accumulate(k=Count()))
+    SCRIPT.on_spark(spark, chain, shards=2, checkpoint=tmp_path)
+    rows = chain.state(spark, tmp_path / "checkpoint").keys(stage=1).collect()
+    expected = {(one.key["user"], one.stored, one.entries, one.then) for one in chain.state(SCRIPT).keys(stage=1)}
+    assert {(row.user, row.stored, row.entries, row.then) for row in rows} == expected
+    found = bm.inspect(spark, tmp_path / "checkpoint")  # the pipeline is not needed
+    # Only what moves the watermark differs from a script.
+    answer = found.why(key="ann", stage=2).partition(" The watermark")[0]
+    assert answer == chain.why(SCRIPT, key="ann", stage=2).partition(" The watermark")[0]
+    assert "rows, in slices of 1 minute" in found._asked_in_texts(["user=bob"], None, 1)
     with pytest.raises(bm.PipelineError, match=r"windows\(\): no stage has windows; ask state\(...\).held\(\)"):
         found.windows()
-    filtered = bm.inspect(spark, tmp_path / "checkpoint", SPANS.accumulate(n=Count()))
-    assert "rows, in slices of 1 minute" in filtered.why(key="bob", stage=1)

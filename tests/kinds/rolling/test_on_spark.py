@@ -82,6 +82,16 @@ def test_a_sink_keeps_one_row_per_key(spark, tmp_path):
     assert found == [("ann", 0, 1, 4.0)]
     (held,) = current.state(spark, tmp_path / "checkpoint").held().collect()
     assert (held.user, held.n_5m, held.due.minute) == ("ann", 1, 8)
-    (stage,) = bm.inspect(spark, tmp_path / "checkpoint").stages().collect()
+    slices, emitted = sorted(
+        current.state(spark, tmp_path / "checkpoint").keys(key="ann").collect(), key=lambda row: -row.entries
+    )
+    assert (slices.stored, slices.entries, emitted.values) == (
+        "rows, in slices of 1 minute",
+        4,
+        "n_2m=0, n_5m=1, total_2m=None, total_5m=4.0, most_2m=None, most_5m=4.0",
+    )
+    found = bm.inspect(spark, tmp_path / "checkpoint")
+    assert "Stored of key user='ann': rows, in slices of 1 minute (4)" in found.why(key="ann")
+    (stage,) = found.stages().collect()
     assert stage.watermark.minute == 7
     assert bm.check_upgrade(spark, tmp_path / "checkpoint", current).changes == []
