@@ -226,6 +226,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
 
 def kinds(case: Case) -> Iterator[str]:
     """By kind and join."""
+    yield case["kind"]
     yield " ".join(filter(None, (case["kind"], case.get("how"))))
 
 
