@@ -14,6 +14,8 @@ from typing import Any
 from peers.compare import RUNS, Decision, decisions, peer_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "peers.md"
+RARE = 0.01
+"""Kinds with fewer of all cases are not listed."""
 PART = re.compile(r"(?<=<!-- peers/page.py -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -25,13 +27,12 @@ def part() -> str:
 
 def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"## {peer_of(name).title}", "")
-    yield f"`{name}` {run['version']}: {run['agreed']:,} of {run['cases']:,} agree."
-    kinds = {
-        kind: counts for kind, counts in run["kinds"].items() if kind.split()[0] not in run["kinds"].keys() - {kind}
-    }
-    if len(kinds) > 1:
-        yield from ("", "| cases | agree |", "|---|---|")
-        yield from (f"| `{kind}` | {agreed:,}/{cases:,} |" for kind, (cases, agreed) in kinds.items())
+    yield from ("| cases | agree |", "|---|---|")
+    yield f"| `{name}` {run['version']} | {run['agreed']:,}/{run['cases']:,} |"
+    for kind, (cases, agreed) in run["kinds"].items():
+        part_of = kind.split()[0] in run["kinds"].keys() - {kind}
+        if not part_of and RARE * run["cases"] <= cases < run["cases"]:
+            yield f"| `{kind}` | {agreed:,}/{cases:,} |"
     if decisions(name):
         yield from ("", "| difference | cases | |", "|---|---|---|")
         yield from (

@@ -21,6 +21,7 @@ import java.util.stream.Stream;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
@@ -32,6 +33,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.VersionedRecord;
+import org.apache.kafka.streams.state.WindowStore;
 
 /** Runs cases on Kafka Streams' TopologyTestDriver: a case per line of stdin, its answer per line of stdout (peers/README.md). */
 public final class Peer {
@@ -145,7 +147,7 @@ public final class Peer {
           case "AnchoredWindows" -> rows.windowedBy(
                   SlidingWindows.ofTimeDifferenceAndGrace(duration(window.get("difference")), grace))
               .emitStrategy(emit)
-              .aggregate(() -> "", (key, row, all) -> and(all, row), Materialized.with(TEXT, TEXT));
+              .aggregate(() -> "", (key, row, all) -> and(all, row), sliding(given));
           default -> rows.windowedBy(
                   TimeWindows.ofSizeAndGrace(duration(window.get("size")), grace).advanceBy(duration(window.get("period"))))
               .emitStrategy(emit)
@@ -157,6 +159,12 @@ public final class Peer {
       default -> {}
     }
     table.toStream().foreach(Peer::writePane);
+  }
+
+  /** The store of sliding windows; with "keeps" none leaves it. */
+  private static Materialized<String, String, WindowStore<Bytes, byte[]>> sliding(JsonNode given) {
+    Materialized<String, String, WindowStore<Bytes, byte[]>> store = Materialized.with(TEXT, TEXT);
+    return given.path("keeps").asBoolean() ? store.withRetention(Duration.ofDays(1000)) : store;
   }
 
   private static String and(String some, String others) {

@@ -7,7 +7,7 @@ Normalised:
 - A record changes rows of a result. Only what a record leaves of each is compared, so not a tombstone that the same record replaces.
 - A versioned store gives a version without its end.
 - Sessions of Kafka merge at the gap too: its gap is 1 ms shorter. Its sessions end with their last record, here a gap later.
-- Windows anchored at rows are Kafka's sliding windows, bounds included, by milliseconds; here they are half-open, by microseconds.
+- Windows anchored at rows are Kafka's sliding windows (``kafka_sliding``), bounds included, by milliseconds; here half-open, by microseconds.
 - Joins of a stream with a table are due *at* the grace (KIP-923), here past it: our watermark is 1 us ahead.
 - Left joins of streams are compared as a set at the end of time: ours pair when windows end. Full outer joins are refused by ours.
 """
@@ -51,9 +51,8 @@ _windows = st.one_of(
     windows.own_sessions,
     windows.own_sessions,
 )
-_anchored = st.builds(bm.AnchoredWindows, st.sampled_from([1, 2, 4, 7.5]))
 _spans = st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)])
-_base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 
 
 def _us(seconds: float) -> int:
@@ -71,8 +70,7 @@ def cases(draw: st.DrawFn) -> Case:
     case: Case = {"kind": kind, "grace": _us(draw(pipelines.latenesses))}
     names = ["rows"]
     if kind in WINDOWS:
-        only_windows = kind in {"updates", "on_close"}
-        case["window"] = identity(draw(st.one_of(_windows, _anchored) if only_windows else _windows))
+        case["window"] = identity(draw(_windows))
         case["max_records"] = draw(st.sampled_from([None, None, 1, 2, 3])) if kind in ("closes", "limit") else None
         limited = kind == "limit" and case["max_records"] is not None
         case["when_full"] = draw(st.sampled_from(["emit_early", "shut_down"])) if limited else "shut_down"
@@ -87,9 +85,8 @@ def cases(draw: st.DrawFn) -> Case:
         names = ["rows", "table"]
         case["how"] = draw(st.sampled_from(["inner", "left"]))
         case["grace"] = draw(st.sampled_from([None, 0, 2, 5]).map(lambda grace: grace and _us(grace)))
-    script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, least=0))
-    anchored = case.get("window", {}).get("is") == "AnchoredWindows"
-    records = draw(_records(script, names, deletes="history" in case, anchored=anchored))
+    script = draw(scripts(base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, least=0))
+    records = draw(records_of(script, names, deletes="history" in case))
     case["script"] = [{"rows": [row]} for row in records]
     if kind == "versions":
         times = sorted({row["ts"] + off for row in _rows(case) for off in (-TENTH, 0) if row["ts"] + off >= 0})
@@ -99,16 +96,17 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def _records(
-    draw: st.DrawFn, script: TestStream, names: list[str], *, deletes: bool, anchored: bool
+def records_of(
+    draw: st.DrawFn, script: TestStream, names: list[str], *, deletes: bool = False, from_1970: bool = True
 ) -> list[dict[str, Any]]:
+    """The rows and watermarks of a script as records; those not ``from_1970`` are later."""
     found: list[dict[str, Any]] = []
     for event in script.events:
         step = as_step(event)
         if step.watermark_us is not None and 0 <= step.watermark_us < 1e12:
             found.append({"ts": step.watermark_us, "key": TICK})
         found += [{"ts": round(row["ts"] * SECOND), "key": row["team"] or "none"} for row in step.rows]
-    shift = 1000 * SECOND if anchored else draw(st.sampled_from([1000 * SECOND] * 7 + [0]))
+    shift = draw(st.sampled_from([1000 * SECOND] * 7 + [0])) if from_1970 else 1000 * SECOND
     for number, record in enumerate(found):
         name = draw(st.sampled_from(names))
         record |= {"ts": shift + record["ts"] // TENTH * TENTH, "n": number, "input": name}
@@ -146,14 +144,14 @@ def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
             return [_match(row) for row in answer["rows"]]
         case "join":
             return _pairs(case, answer["rows"])
-    gap = case["window"].get("gap", 0)
-    rows = [
-        row if "full" in row else row | {"start": row["start"] * MILLISECOND, "end": row["end"] * MILLISECOND + gap}
-        for row in answer["rows"]
-    ]
-    if case["window"]["is"] == "AnchoredWindows":
-        rows = [row | dict(zip(("start", "end"), _half_open(row["start"], row["end"]), strict=True)) for row in rows]
-    return _effects(case, rows)
+    return _effects(case, [row if "full" in row else row | _bounds(case["window"], row) for row in answer["rows"]])
+
+
+def _bounds(window: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, int]:
+    start, end = row["start"] * MILLISECOND, row["end"] * MILLISECOND + window.get("gap", 0)
+    if window["is"] == "AnchoredWindows":
+        start, end = _half_open(start, end)
+    return {"start": start, "end": end}
 
 
 def _half_open(start: int, end: int) -> tuple[int, int]:
@@ -262,7 +260,7 @@ def _window(case: Case) -> bm.WindowOption:
 
 def _windowed(case: Case) -> bm.Pipeline:
     pipeline = (
-        _base.key_by("key")
+        base.key_by("key")
         .window(_window(case))
         .trigger(t.Always())
         .allowed_lateness(Duration(case["grace"]))
@@ -296,8 +294,8 @@ def _updates(panes: Iterator[tuple[int, Pane]]) -> Iterator[dict[str, Any]]:
 
 def _as_of(case: Case) -> bm.Pipeline:
     return bm.as_of_join(
-        rows=_base,
-        table=_base.key_by("key").versions(Duration(case["history"]), values=["n"], deleted="gone"),
+        rows=base,
+        table=base.key_by("key").versions(Duration(case["history"]), values=["n"], deleted="gone"),
         on="key",
         how=case["how"],
         grace=Duration(case["grace"] or 0),
@@ -310,7 +308,7 @@ def _joined(case: Case) -> Iterator[dict[str, Any]]:
     inner = case["how"] == "inner"
     join = InnerJoin("left", "right", once=True) if inner else LeftOuterJoin("left", "right")
     pipeline = (
-        bm.merge(left=_base.key_by("key"), right=_base.key_by("key"))
+        bm.merge(left=base.key_by("key"), right=base.key_by("key"))
         .window(bm.Within(Duration(case["before"]), of="right", after=Duration(case["after"])))
         .trigger(t.Repeatedly(t.AfterCount(1)) if inner else t.Never())
         .allowed_lateness(Duration(case["grace"]))
@@ -337,17 +335,19 @@ def _reads(case: Case) -> list[Row]:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``expired``: of the rows of a pair one came when its window was expired, here or there.
-    ``own_expired``: a record of the key came when the window that ends at it was expired.
+    ``expired``: of the rows that the difference is about one came when its window was expired, here or there.
+    ``own_expired``: a record of the key, or of its buffer with limits, came when the window that ends at it was expired.
     ``late``: one came behind the stream time. ``late_in_buffer``: any row did, whose window shares a buffer with limits.
     ``follows``: a row of the window came when the wait was over, and is in an earlier window too.
     ``shared``: a row of the window is in another one of a buffer with limits.
     ``before_1970``: the window starts before 1970, or one that shares its buffer.
     ``gone``: the earlier row of a pair was one size and the grace old.
     ``deleted_at_once``: a tombstone has the time of a version.
+    ``at_end``: the stream time came to a record's time and the grace, when a suppress emits the window that ends at the record.
     ``merged``: a session took another record before; ``merged_key``: one of this key.
     ``past``: a record of the key is older than the history.
-    ``left_store``: the step that closes the window puts a window into the store that is its retention later, as for every session.
+    ``left_store``: the step that closes the window puts a window into the store that is its retention later, as for every session. Of
+    windows anchored at rows a put is a start; unless the case ``keeps`` them the retention is twice the difference, and the grace.
     """
     one = here or there or {}
     window = case.get("window", {"is": ""})
@@ -378,11 +378,14 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {
         "merged": _merged(arrived, window),
         "merged_key": _merged(same, window),
+        "at_end": any(
+            record["ts"] + case["grace"] == time for record, _ in (arrived if buffered else same) for _, time in arrived
+        ),
         "late_in_buffer": buffered and any(record["ts"] < time for record, time in arrived),
         "before_1970": buffered and any(record["ts"] < size - period for record, _ in arrived),
     }
     if row["stream"] == ["full"]:
-        return found
+        return found | {"own_expired": any(record["ts"] + case["grace"] < time for record, time in arrived)}
     end, start = row["place"][1:]
     inside = [(record["ts"], time) for record, time in same if start <= record["ts"] < end]
     latest = arrived[-1][1] // period * period
@@ -390,10 +393,27 @@ def _facts_of_window(case: Case, row: Row) -> dict[str, Any]:
         "late": any(ts < time for ts, time in inside),
         "follows": any(ts < end - period and time >= inside[0][0] + case["wait"] for ts, time in inside[1:]),
         "shared": buffered and any(ts < end - period or ts >= start + period for ts, _ in inside),
-        "own_expired": any(record["ts"] + case["grace"] < time for record, time in same),
+        "expired": any(record["ts"] + size + case["grace"] <= time for record, time in same),
+        "own_expired": any(record["ts"] + case["grace"] < time for record, time in (arrived if buffered else same)),
         "before_1970": found["before_1970"] or start < 0,
-        "left_store": window["is"] == "Sessions" or start <= latest - size - case["grace"],
+        "left_store": _left_anchored(case, arrived, start)
+        if "difference" in window
+        else window["is"] == "Sessions" or start <= latest - size - case["grace"],
     }
+
+
+def _left_anchored(case: Case, arrived: list[tuple[dict[str, Any], int]], start: int) -> bool:
+    """Whether a window anchored at a row has left the store: by the start of the latest one that ends at a row, or follows one."""
+    difference = case["window"]["difference"]
+    records = [record for record, _ in arrived]
+    after = (
+        record["ts"] + MILLISECOND
+        for record in records
+        for other in records
+        if record["key"] == other["key"] and 0 < other["ts"] - record["ts"] <= difference
+    )
+    latest = max([record["ts"] - difference for record in records] + list(after))
+    return not case.get("keeps") and start <= latest - 2 * difference - case["grace"]
 
 
 def _merged(arrived: list[tuple[dict[str, Any], int]], window: Mapping[str, Any]) -> bool:
@@ -441,6 +461,7 @@ def _deleted_at_once(records: list[dict[str, Any]]) -> bool:
 
 def kinds(case: Case) -> Iterator[str]:
     """By kind with its window or join."""
+    yield case["kind"]
     yield " ".join(filter(None, (case["kind"], case.get("how"), case.get("window", {}).get("is"))))
 
 

@@ -221,6 +221,7 @@ def facts(case: Case, _: Row | None, __: Row | None) -> Mapping[str, Any]:
 
 def kinds(case: Case) -> Iterator[str]:
     """By kind and join."""
+    yield case["kind"]
     yield " ".join(filter(None, (case["kind"], case.get("how"))))
 
 
