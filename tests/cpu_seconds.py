@@ -1,7 +1,7 @@
 """CPU seconds of a run per folder, beside their budgets in cpu_seconds.json: of the tests, and of all processes that they start.
 
 A folder over its budget is listed at the end, and fails nothing: machines differ. So seconds are those of a reference machine: they are
-divided by the time that a fixed loop takes here, relative to there.
+divided by the time that a fixed loop takes here, relative to there. The loop runs after each folder, since a shared machine is slower at times.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import resource
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -50,9 +51,9 @@ def _children(process: str) -> list[str]:
     return found
 
 
-def slowness() -> float:
-    """CPU time of a fixed loop, relative to the reference machine."""
-    return min(_loop() for _ in range(9)) / REFERENCE_SECONDS
+def slowness(loops: list[float]) -> float:
+    """The median CPU time of a fixed loop, which ran all along the tests, relative to the reference machine."""
+    return median(loops) / REFERENCE_SECONDS
 
 
 def _loop() -> float:
@@ -83,6 +84,7 @@ class CpuSeconds:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self.loops: list[float] = []
         self._last = 0.0
 
     def pytest_collection_finish(self) -> None:
@@ -97,20 +99,26 @@ class CpuSeconds:
         ):  # to read the threads of a JVM costs as much as a small test
             now = cpu_seconds()
             self.seconds[folder] += max(now - self._last, 0)
-            self._last = now
+            self.loops.append(min(_loop(), _loop()))
+            self._last = cpu_seconds()
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["cpu_seconds"] = dict(self.seconds)
+            session.config.workeroutput["loops"] = self.loops
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        for folder, found in getattr(node, "workeroutput", {}).get("cpu_seconds", {}).items():
+        output = getattr(node, "workeroutput", {})
+        self.loops += output.get("loops", [])
+        for folder, found in output.get("cpu_seconds", {}).items():
             self.seconds[folder] += found
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
-        factor = slowness()
+        if not self.loops:
+            return
+        factor = slowness(self.loops)
         seconds = {folder: found / factor for folder, found in self.seconds.items()}
         parts = ", ".join(
             f"{folder} {found:.0f}" for folder, found in sorted(seconds.items(), key=lambda one: -one[1]) if found >= 1

@@ -167,6 +167,11 @@ class WindowOption:
         return False
 
     @property
+    def in_state(self) -> WindowOption:
+        """The option without what no state depends on."""
+        return self
+
+    @property
     def may_overlap(self) -> bool:
         """Whether a row may be in several windows, also if a subclass overrides the assignment without declaring it."""
         says = _depth(self, "overlaps") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))

@@ -226,6 +226,10 @@ class Sessions(WindowOption):
         return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows arrive{late}"
 
     @property
+    def in_state(self) -> Sessions:
+        return attrs.evolve(self, late_rows="own_window")
+
+    @property
     def late_by_merged(self) -> bool:
         return self.late_rows == "session"
 
@@ -284,6 +288,10 @@ class InheritedWindows(WindowOption):
 
     def describe(self) -> str:
         return f"inherited from the panes: {self.of.describe()}"
+
+    @property
+    def in_state(self) -> InheritedWindows:
+        return attrs.evolve(self, of=self.of.in_state)
 
     @property
     def origin(self) -> WindowOption:

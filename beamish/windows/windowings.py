@@ -62,6 +62,10 @@ class Windowings(WindowOption):
     options: Mapping[str, WindowOption] = attrs.field(converter=_read)
 
     @property
+    def in_state(self) -> Windowings:
+        return Windowings({name: option.in_state for name, option in self.options.items()})
+
+    @property
     def windowings(self) -> Mapping[str, WindowOption]:
         return self.options
 

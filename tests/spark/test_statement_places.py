@@ -156,13 +156,18 @@ def agree(both, place, chosen):
 OF_ANY = """
     COUNT({}) | COUNT(DISTINCT {}, i) | COUNT_DISTINCT({}) | MIN({}) | MAX({}) | FIRST({}) | LAST({}, TRUE) | EARLIEST_BY_OFFSET({})
     LATEST_BY_OFFSET({}) | EARLIEST_BY_OFFSET({}, 2) | LATEST_BY_OFFSET({}, 2, FALSE) | COLLECT_LIST({}) | COLLECT_SET({}) | ATTR({})
-    MIN_BY({}, i) | MAX_BY(i, {}) | TOPK({}, 2) | TOPK({}, i, 2) | TOPKDISTINCT({}, 2) | APPROX_COUNT_DISTINCT({})
+    MIN_BY({}, i) | MAX_BY(i, {}) | TOPK({}, 2) | TOPK({}, i, 2) | TOPKDISTINCT({}, 2) | APPROX_COUNT_DISTINCT({}) | MODE({})
 """
 OF_NUMBERS = """
     SUM({}) | AVG({}) | MEAN({}) | VARIANCE({}) | VAR_SAMP({}) | VAR_POP({}) | STDDEV({}) | STDDEV_SAMPLE({})
     STDDEV_POP({}) | MEDIAN({}) | PERCENTILE({}, 0.5) | ROUND(CORRELATION({}, i), 9) | ROUND(CORR(i, {}), 9)
+    ROUND(SKEWNESS({}), 9) | ROUND(KURTOSIS({}), 9) | ROUND(PRODUCT({}), 9) | ROUND(COVAR_SAMP({}, i), 9) | ROUND(COVAR_POP({}, i), 9)
+    REGR_COUNT({}, i) | ROUND(REGR_SLOPE({}, i), 9) | ROUND(REGR_INTERCEPT({}, i), 9) | ROUND(REGR_R2({}, i), 9)
+    ROUND(REGR_AVGX({}, i), 9) | ROUND(REGR_AVGY({}, i), 9) | ROUND(REGR_SXX({}, i), 9) | ROUND(REGR_SYY({}, i), 9)
+    ROUND(REGR_SXY({}, i), 9)
 """
 OTHERS = ["COUNT(*)", "HISTOGRAM(s)", "HISTOGRAM(b)", "SUM_LIST(l)", "HISTOGRAM(p)['true']", "BIGGEST(x)"]
+OTHERS += ["BIT_AND(b)", "BIT_OR(b)", "BIT_XOR(b)", "BOOL_AND(p)", "EVERY(p)", "BOOL_OR(p)", "COUNT_IF(p)"]
 NUMBERS = ("b", "x", "m")
 NESTED: dict[str, pa.DataType] = {"l": pa.list_(pa.int64()), "w": pa.struct([("a", pa.int64()), ("b", pa.string())])}
 ALL_TYPES = {**{name: TYPES[name] for name in ("b", "x", "s", "p", "t", "d", "m")}, **NESTED}

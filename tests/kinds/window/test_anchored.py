@@ -48,6 +48,7 @@ def test_the_window_that_ends_at_a_row_has_the_rows_of_its_range_frame(number, d
 
 
 @pytest.mark.of_law("law-anchored")
+@cost(3)
 @given(st.integers(0, 2**40))
 def test_in_the_end_windows_that_retract_are_those_of_all_rows_at_once(number):
     pipeline = ALWAYS.allowed_lateness(10**6).accumulate(n=Count(), scores=Collect("score"))

@@ -13,6 +13,7 @@ from beamish import DropReason
 from beamish.accumulations import Collect
 from beamish.script import Bundle, as_step
 from beamish.testing import TestStream
+from tests.cost import cost
 from tests.declared_options import evolve, said
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import dense_scripts
@@ -94,12 +95,14 @@ def expired(panes):
     return Counter(repr(pane.values) for pane in panes if pane.reason is DropReason.EXPIRED)
 
 
+@cost(2.5)
 @given(drawn, dense_scripts)
 def test_a_row_expired_by_its_session_is_expired_by_its_own_window_too(pipeline, script):
     own = evolve(pipeline, window=bm.Sessions(said(pipeline).window.gap))
     assert expired(pipeline.run(script)) <= expired(own.run(script))
 
 
+@cost(2.5)
 @given(drawn, dense_scripts)
 def test_without_late_rows_both_meanings_agree(pipeline, script):
     events = [
@@ -111,6 +114,7 @@ def test_without_late_rows_both_meanings_agree(pipeline, script):
     assert pipeline.run(early) == own.run(early)
 
 
+@cost(2.5)
 @given(drawn, dense_scripts)
 def test_rows_that_come_apart_expire_no_less(pipeline, script):
     """A trigger that finishes a session also changes what later rows may join."""

@@ -24,9 +24,7 @@ from beamish.contract.inputs import where_identity
 from beamish.contract.relation import Relation
 from beamish.kernels.identity import identity, same_identity
 from beamish.kinds.window.plan.options import WindowOptions
-from beamish.windows.option import WindowOption
-from beamish.windows.time_windows import AnchoredWindows, InheritedWindows, Sessions
-from beamish.windows.windowings import Windowings
+from beamish.windows.time_windows import AnchoredWindows
 
 Spec = Mapping[str, Any]
 _HELD = ("window", "mode", "combiner", "where", "deduplication", "derived", "having", "accumulations")
@@ -38,7 +36,7 @@ def spec_of(
 ) -> dict[str, Any]:
     """The spec of a bound stage; ``null_keys``: of a join, ``bound``: the other parts that follow from the columns."""
     accumulations = {name: _without_null_keys(one) for name, one in options.accumulations.items()}
-    window = None if options.window is None else _without_late_rows(options.window)
+    window = None if options.window is None else options.window.in_state
     declared = identity(attrs.evolve(options, window=window, accumulations=accumulations))
     if options.discards:
         declared.pop("mode", None)
@@ -69,18 +67,6 @@ def null_keys_of(spec: Spec) -> NullKeys:
 def _without_null_keys(accumulation: Accumulation) -> Accumulation:
     """A join without its ``null_keys``, which the spec has beside it: earlier versions had none, and paired them."""
     return attrs.evolve(accumulation, null_keys="unmatched") if isinstance(accumulation, Join) else accumulation
-
-
-def _without_late_rows(window: WindowOption) -> WindowOption:
-    """Sessions without their ``late_rows``, on which no state depends."""
-    match window:
-        case Sessions():
-            return attrs.evolve(window, late_rows="own_window")
-        case InheritedWindows():
-            return attrs.evolve(window, of=_without_late_rows(window.of))
-        case Windowings():
-            return Windowings({name: _without_late_rows(one) for name, one in window.options.items()})
-    return window
 
 
 def columns_of(schema: Iterable[pa.Field]) -> list[list[str]]:
