@@ -9,10 +9,12 @@ Spark's rate source gives the rows of each second; windows of a minute over 1,00
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from statistics import median, quantiles
 
 from one_run import session
@@ -56,11 +58,15 @@ def main() -> None:
     if asked.program:
         print(*run(asked.program, asked.rate, asked.seconds))
         return
+    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}  # workers import the floor
     found: dict[str, list[int]] = {program: [] for program in _PROGRAMS}
     for _ in range(asked.rounds):
         for program, ms in found.items():
             has = ["--program", program, "--rate", str(asked.rate), "--seconds", str(asked.seconds)]
-            printed = subprocess.run([sys.executable, __file__, *has], check=True, capture_output=True, text=True)
+            printed = subprocess.run(
+                [sys.executable, __file__, *has], check=True, capture_output=True, text=True, env=environment
+            )
             ms.extend(map(int, printed.stdout.splitlines()[-1].split()))
     figures = {program: (median(ms), quantiles(ms, n=100)[98]) for program, ms in found.items()}
     for program, (middle, high) in figures.items():
