@@ -106,7 +106,7 @@ _read_by.__annotations__["by"] = "str | Iterable[str]"  # shown by help()
 
 
 def _by_field() -> Any:
-    """An attrs field that holds the names of columns."""
+    """An attrs field that holds the names of columns; type checkers see fields of unknown defaults alike."""
     return attrs.field(converter=_read_by)
 
 
@@ -130,7 +130,7 @@ class TopRows(ListColumnar):
         rows of a struct of the input's columns and ``row_number`` (bigint).
 
     Raises:
-        OptionError: n is below 1, or ``by`` is not a name.
+        OptionError: n is below 1, ``by`` is not a name, or least is not a bool.
         ColumnError: a column is missing, a map, or called ``row_number``.
 
     Example:
@@ -153,7 +153,7 @@ class TopRows(ListColumnar):
 
     n: int = count_field()
     by: str | Sequence[str] = _by_field()
-    least: bool = attrs.field(default=False, kw_only=True)
+    least: bool = flag_field(kw_only=True)
 
     explodes: ClassVar[bool] = True
 

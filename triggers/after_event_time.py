@@ -13,6 +13,7 @@ from beamish.costs import check_span
 from beamish.durations import Duration, read_duration, read_not_negative, read_positive_or_none
 from beamish.errors import OptionError
 from beamish.instants import instant_in_words
+from beamish.triggers.after_processing_time import delayed_us
 from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, Waiting, WindowIndices, in_words
 
 
@@ -73,16 +74,8 @@ class AfterEventTime(Trigger):
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         waits = at[~s.finished[at]]  # AfterEach also shows rows to finished parts
-        s["target_us"][waits] = np.minimum(s["target_us"][waits], self._targets_us(now.earliest_us(waits)))
-
-    def _targets_us(self, time_us: Any) -> Any:
-        """The targets of rows of these event times; NEVER_US on overflow."""
-        target_us = np.minimum(time_us, NEVER_US - self.delay.us) + self.delay.us
-        if self.aligned_to is None:
-            return target_us
-        period_us = self.aligned_to.us
-        rest_us = period_us - (target_us - self.offset.us % period_us) % period_us
-        return np.minimum(target_us, NEVER_US - rest_us) + rest_us
+        target_us = delayed_us(now.earliest_us(waits), self.delay, self.aligned_to, self.offset)
+        s["target_us"][waits] = np.minimum(s["target_us"][waits], target_us)
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return s["target_us"][at] <= now.progress_us(at)

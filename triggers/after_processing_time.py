@@ -16,6 +16,15 @@ from beamish.instants import instant_in_words
 from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, Waiting, WindowIndices, in_words
 
 
+def delayed_us(time_us: Any, delay: Duration, aligned_to: Duration | None, offset: Duration) -> Any:
+    """The targets of delays that start at these times, int64; NEVER_US on overflow."""
+    target_us = np.minimum(time_us, NEVER_US - delay.us) + delay.us
+    if aligned_to is None:
+        return target_us
+    rest_us = aligned_to.us - (target_us - offset.us % aligned_to.us) % aligned_to.us
+    return np.minimum(target_us, NEVER_US - rest_us) + rest_us
+
+
 @attrs.frozen
 class AfterProcessingTime(Trigger):
     """Fires when the clock is at or past ``delay`` after the first row it saw, and is then finished.
@@ -81,14 +90,7 @@ class AfterProcessingTime(Trigger):
         begins = ~s.finished[at]
         if self.since == "first":
             begins &= s["target_us"][at] == NEVER_US
-        s["target_us"][at[begins]] = self._target_us(now.clock_us)
-
-    def _target_us(self, clock_us: int) -> int:
-        """The target of a delay that starts now; NEVER_US on overflow."""
-        target_us = clock_us + self.delay.us
-        if self.aligned_to is not None:
-            target_us += self.aligned_to.us - (target_us - self.offset.us) % self.aligned_to.us
-        return min(target_us, NEVER_US)
+        s["target_us"][at[begins]] = delayed_us(now.clock_us, self.delay, self.aligned_to, self.offset)
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return s["target_us"][at] <= now.clock_us

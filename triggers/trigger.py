@@ -89,7 +89,7 @@ class Now(Protocol):
     def earliest_us(self, at: WindowIndices) -> NDArray[np.int64]:
         """The least event time of the rows that are shown, int64, one per window: for triggers that ``needs_row_times``.
 
-        Of rows that arrived before, when the trigger is another now, the watermark or, before it, the window's start.
+        After a change of the trigger, stored rows count as rows at the watermark, or without one at the window's start.
         """
 
     def value_is_within(self, name: str, at: WindowIndices, at_least: Any, at_most: Any) -> Flags:

@@ -131,7 +131,7 @@ class Inspection:
     def why(self, *, key: Any = None, window: Any = None, stage: int | None = None) -> str:
         """Why a window has not fired: what it waits for, and how long; a paragraph for each selected window.
 
-        Of a stage without windows: what is stored of a key, and what it waits for; a paragraph for each selected key.
+        For a stage without windows, a paragraph for each selected key: its stored state, and what it waits for.
 
         Args:
             key, window, stage: as for ``windows``. Without ``stage`` the only one with windows, or without such the only one that stores keys.

@@ -24,7 +24,7 @@ from beamish.accumulations import (
     CountIf,
     Covariance,
     First,
-    Fold,
+    Histogram,
     Kurtosis,
     Last,
     LinearRegression,
@@ -47,7 +47,6 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
 from beamish.kernels.column_names import quoted
 from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node
-from beamish.statement.folds import added, counted
 from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
 
 
@@ -302,14 +301,14 @@ def _only(a: _Arguments) -> Aggregate:
     return Aggregate(parts, sql, Node("ATTR", tuple(Node(COLUMN, value=(name,)) for name in parts)))
 
 
-def _histogram(a: _Arguments) -> Accumulation:
+def _histogram(a: _Arguments) -> Aggregate:
     """A map of strings to their counts."""
     texts = a.columns.computed(
         "HISTOGRAM",
         a.call.args,
         lambda of: (f"CAST({of[0].sql} AS STRING)", Node("CAST", (of[0].node,), "string", of[0].at)),
     )
-    return Fold({}, counted, texts, merge=added, result_type="map<string,bigint>")
+    return of_one(a.name, Histogram(texts), "map_from_entries({})", lambda node: Node("MAP_OF_ENTRIES", (node,)))
 
 
 def _sum_list(a: _Arguments) -> Accumulation:

@@ -89,10 +89,8 @@ class OverRows:
     def _own(self, columns: Sequence[str]) -> Iterator[Shown]:
         for name in columns:
             if name.lower() not in self.hidden:
-                own, is_key = (
-                    Expression(name, quoted(name), Node(COLUMN, value=(name,)), name, self.text, 0),
-                    name in self.keys,
-                )
+                own = Expression(name, quoted(name), Node(COLUMN, value=(name,)), name, self.text, 0)
+                is_key = name in self.keys
                 yield Shown(of_rows(own) if self.is_top and not is_key else own, is_key)
 
 

@@ -97,6 +97,10 @@ class Records:
         """The key columns."""
         return self.named("key.")
 
+    def keyed(self, names: Sequence[str]) -> pa.Table:
+        """The key columns under these names; without names a table of as many rows and no columns."""
+        return pa.table(self.keys[: len(names)], names=list(names)) if names else self.cells.select([])
+
 
 R = TypeVar("R", bound=Records)
 Columns = Mapping[str, NDArray[Any]]

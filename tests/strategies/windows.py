@@ -20,7 +20,7 @@ sessions = st.builds(
     st.sampled_from(["own_window", "session"]),
 )
 own_sessions = st.builds(bm.Sessions, few_seconds)
-"""Whose late rows are judged by their own windows."""
+"""Sessions that judge a late row by its own window."""
 global_windows = st.builds(bm.GlobalWindow)
 calendar_windows = st.builds(
     lambda unit, timezone, starting: bm.CalendarWindows(**unit, timezone=timezone, starting=starting),

@@ -228,7 +228,7 @@ class AsOfOperator(Operator):
             time_us, waits = rows["time_us"], part is WAITING
             yield StoredPart(
                 what,
-                pa.table(rows.keys, names=keys) if keys else rows.cells.select([]),
+                rows.keyed(keys),
                 time_us,
                 time_us,
                 due_us=time_us + past_us if waits else None,

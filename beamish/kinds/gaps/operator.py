@@ -236,10 +236,10 @@ class GapsOperator(Operator):
 
     def stored(self, store: Store) -> Iterator[StoredPart]:
         plan, cells = self.plan, cells_table(self.plan).open(store).stored()
-        names, due_us, ends_us = plan.key_schema.names, cells["due_us"], ends_of(plan, cells)
+        due_us, ends_us = cells["due_us"], ends_of(plan, cells)
         yield StoredPart(
             f"cells of {plan.options.step} with rows",
-            pa.table(cells.keys, names=names) if names else cells.cells.select([]),
+            cells.keyed(plan.key_schema.names),
             cells["first_us"],
             cells["last_us"],
             due_us=due_us,

@@ -43,7 +43,6 @@ from beamish.kinds.over.rows import (
 )
 from beamish.kinds.over.sequence import Ordered, holds, lifted, numbers_of_equals, order_of, own_keys
 from beamish.tables.notes import OVER, NotedShard
-from beamish.tables.records import Records
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -625,7 +624,7 @@ def stored_parts(plan: OverPlan, store: Store) -> Iterator[StoredPart]:
     last_us = past["last_us"]
     yield StoredPart(
         "rows before these, of which only counts and accumulators are stored",
-        _own_keys(plan, past),
+        past.keyed(plan.key_schema.names),
         last_us,
         last_us,
         past["rows"],
@@ -634,12 +633,7 @@ def stored_parts(plan: OverPlan, store: Store) -> Iterator[StoredPart]:
 
 
 def _part(plan: OverPlan, what: str, rows: OverRows) -> StoredPart:
-    return StoredPart(what, _own_keys(plan, rows), rows.time_us, rows.time_us)
-
-
-def _own_keys(plan: OverPlan, records: Records) -> pa.Table:
-    names = plan.key_schema.names
-    return pa.table(records.keys, names=names) if names else records.cells.select([])
+    return StoredPart(what, rows.keyed(plan.key_schema.names), rows.time_us, rows.time_us)
 
 
 @attrs.define(slots=False, eq=False)

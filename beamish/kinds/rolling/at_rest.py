@@ -17,7 +17,7 @@ from beamish.kernels.buffers import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kinds.rolling.plan import TIME, RollingPlan
-from beamish.kinds.rolling.tables import DEFAULT_POLICY, ROWS, SLICES, Rows, Slices, rows_table, slices_table
+from beamish.kinds.rolling.tables import DEFAULT_POLICY, ROWS, SLICES, Rows, rows_table, slices_table
 from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "rolling spans"
@@ -60,7 +60,7 @@ def stored_parts(plan: RollingPlan, store: Store, watermark_us: int) -> Iterator
     ahead[ahead <= watermark_us] = UNTIL_NEVER_US
     yield StoredPart(
         f"rows, in slices of {plan.rolling.step}",
-        _own_keys(plan, slices),
+        slices.keyed(plan.of.key_schema.names),
         start_us,
         start_us,
         slices["rows"],
@@ -71,17 +71,12 @@ def stored_parts(plan: RollingPlan, store: Store, watermark_us: int) -> Iterator
     live = rows.take(rows["live"])
     yield StoredPart(
         "emitted rows",
-        _own_keys(plan, live),
+        live.keyed(plan.of.key_schema.names),
         live["time_us"],
         live["time_us"],
         values=live.values,
         ends_us=np.where(live["is_last"], live["time_us"] + plan.lateness_us, UNTIL_NEVER_US),
     )
-
-
-def _own_keys(plan: RollingPlan, records: Slices | Rows) -> pa.Table:
-    names = plan.of.key_schema.names
-    return pa.table(records.keys[: len(names)], names=names) if names else records.cells.select([])
 
 
 def _next_changes(plan: RollingPlan, groups: Groups, start_us: Ints, watermark_us: int) -> Ints:
@@ -108,7 +103,7 @@ def _updates(plan: RollingPlan, rows: Rows) -> Updates:
         pane_time_us=rows["time_us"],
     )
     time = pa.array(rows["time_us"]).cast(TIMESTAMP)
-    keys = _own_keys(plan, rows)
+    keys = rows.keyed(plan.of.key_schema.names)
     if plan.history:
         return Updates(block, keys.append_column(TIME, time), rows.values)
     return Updates(block, keys, rows.values.add_column(0, TIME, time))

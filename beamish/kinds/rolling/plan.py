@@ -34,17 +34,11 @@ class BoundSpan:
     Attributes:
         name: its name.
         enters_us, leaves_us: microseconds.
-        only: the accumulations that have a value over it; None: all.
     """
 
     name: str
     enters_us: int
     leaves_us: int
-    only: tuple[str, ...] | None = None
-
-    def has(self, accumulation: str) -> bool:
-        """Whether an accumulation has a value over it."""
-        return self.only is None or accumulation in self.only
 
 
 @attrs.define(slots=False, eq=False)
@@ -93,7 +87,7 @@ class RollingPlan:
         """The spans, in order."""
         step_us, each = self.step_us, self.rolling.spans.items()
         enters = {name: step_us + span.offset.us for name, span in each}
-        return tuple(BoundSpan(name, enters[name], enters[name] + span.length.us, span.only) for name, span in each)
+        return tuple(BoundSpan(name, enters[name], enters[name] + span.length.us) for name, span in each)
 
     @cached_property
     def enters_us(self) -> Sequence[int]:
@@ -170,7 +164,7 @@ class RollingPlan:
                 (value_name(bound.name, span.name), bound.accumulation.value_type(bound.types))
                 for bound in self.of.accumulations
                 for span in self.spans
-                if span.has(bound.name)
+                if self.rolling.spans[span.name].has(bound.name)
             ]
         )
 

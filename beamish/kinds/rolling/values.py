@@ -113,7 +113,7 @@ def values_at(  # noqa: PLR0917 - the plan, and what it is of
     columns: list[pa.Array] = []
     for bound in plan.of.accumulations:
         for span, own in zip(plan.spans, of_spans(plan, totals), strict=True):
-            if not span.has(bound.name):
+            if not plan.rolling.spans[span.name].has(bound.name):
                 continue
             try:
                 state = _state(plan, bound, span, own, slices_of, code, boundary_us)

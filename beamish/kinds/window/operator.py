@@ -180,4 +180,4 @@ class WindowOperator(Operator):
             return updates
         if self.plan.adds_up:
             updates = attrs.evolve(updates, values=extract(self.plan, updates.values))
-        return updates if self.plan.join is None else exploded(self.plan, updates)
+        return updates if self.plan.exploding is None else exploded(self.plan, updates)

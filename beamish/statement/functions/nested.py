@@ -89,6 +89,13 @@ def _map(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     return pa.array([_entries(of, to) for of, to in pairs], pa.map_(keys[0].type, values[0].type))
 
 
+def _map_of_entries(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    """Lists of structs of two fields as maps; the first fields are distinct."""
+    (lists,) = columns
+    rows = [None if row is None else [tuple(entry.values()) for entry in row] for row in lists.to_pylist()]
+    return pa.array(rows, pa.map_(*(one.type for one in lists.type.value_type)))
+
+
 def _rows(columns: Sequence[pa.Array]) -> Any:
     return zip(*(column.to_pylist() for column in columns), strict=True)
 
@@ -133,6 +140,7 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "FIELD": lambda columns, name: field(columns[0], name),
     "ITEM": _item,
     "MAP": _map,
+    "MAP_OF_ENTRIES": _map_of_entries,
     "GET": lambda columns, _: _item(columns, lenient=True),
     "REVERSE": _reversed,
     "SLICE": _slice,

@@ -46,7 +46,7 @@ class NullKeysPart(WindowPart):
         names = [relation.name for relation in plan.takes]
         sides = zip(join.names_of_inputs, join.gives_alone, strict=True)
         drops = [names.index(name) for name, alone in sides if not alone and plan.null_keys == "unmatched"]
-        return cls(drops, marks=isinstance(plan.join, PairsOnce) and plan.join.apart)
+        return cls(drops, marks=isinstance(plan.exploding, PairsOnce) and plan.exploding.apart)
 
     def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> NullKeysPart:
         then = null_keys_of(about["spec"]) if about and plan.retracts_null_keys else None

@@ -126,7 +126,7 @@ class PairsOncePart(WindowPart):
 
     @classmethod
     def of(cls, plan: WindowPlan) -> PairsOncePart | None:
-        return cls(plan.join) if isinstance(plan.join, PairsOnce) else None
+        return cls(plan.exploding) if isinstance(plan.exploding, PairsOnce) else None
 
     def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> PairsOncePart:
         return PairsOncePart(self._join, about.get("numbered", 0))

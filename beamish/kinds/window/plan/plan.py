@@ -141,14 +141,14 @@ class WindowPlan:
         return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
 
     @property
-    def join(self) -> Accumulation | None:
+    def exploding(self) -> Accumulation | None:
         """The accumulation whose panes are exploded, a join into one row per pair; it is then the only one."""
         only = self.accumulations[0].bound if self.accumulations else None
         return only if only is not None and only.explodes else None
 
     @property
     def declared_join(self) -> Join | None:
-        """The same, as declared."""
+        """The join, as declared; None: there is no join."""
         declared = list(self.options.accumulations.values())
         return declared[0] if declared and isinstance(declared[0], Join) else None
 

@@ -179,10 +179,10 @@ class State:
         if self.progress.by_watermark:
             due, kept = np.minimum(due, kept), never
         wake = np.full(len(rows), NEVER_US)
-        trigger, open_ = self.plan.options.trigger, np.flatnonzero(~table["closed"][rows])
-        if trigger.needs_clock:
+        trigger = self.plan.options.trigger
+        if trigger.needs_clock or trigger.needs_row_times:
+            open_ = np.flatnonzero(~table["closed"][rows])
             wake[open_] = trigger.wakes_at_columns(table.trigger, rows[open_])
-        if trigger.needs_row_times:
             due[open_] = np.minimum(due[open_], trigger.due_columns(table.trigger, rows[open_]))
         return due, wake, kept
 

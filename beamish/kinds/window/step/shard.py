@@ -52,7 +52,7 @@ class WindowShard(Shard):
         self._unsaved = step = self._step(sources_us, clock_us, payloads)
         values = step.table.state if self._plan.adds_up else step.table.values
         updates = step.output.updates(step.table.keys, values)
-        if self._plan.join is None or self._plan.suppressed:
+        if self._plan.exploding is None or self._plan.suppressed:
             return updates
         return [exploded(self._plan, part) for part in updates]
 

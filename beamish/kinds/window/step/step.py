@@ -66,11 +66,11 @@ class Output:
 
 def exploded(plan: WindowPlan, updates: Updates) -> Updates:
     """Panes of a join as a row per pair."""
-    assert plan.join is not None  # noqa: S101 - asked only of one
+    assert plan.exploding is not None  # noqa: S101 - asked only of one
     columns = updates.columns
     values = updates.values.column(0).combine_chunks()
     null_key = any_null(updates.keys.columns, len(values))
-    row, pairs = plan.join.explode(values, columns["kind"] == DROPPED_KIND, null_key)
+    row, pairs = plan.exploding.explode(values, columns["kind"] == DROPPED_KIND, null_key)
     columns, at = {name: entries[row] for name, entries in columns.items()}, pa.array(row)
     # A pane explodes into any number of rows, none of which replaces another (docs/rules/panes.md#pane-change).
     columns["replaces"] = columns["replaces"] & (not plan.options.retracts)
