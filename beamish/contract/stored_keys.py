@@ -106,7 +106,7 @@ class StoredPart:
         return pa.table([*own_keys, *own], schema=pa.schema([*keys.schema, *own_fields]))
 
     def _values(self, at: Ints) -> list[str | None]:
-        if self.values is None:
+        if self.values is None or not self.values.num_columns:
             return [None] * len(at)
         rows = self.values.take(pa.array(at)).to_pylist()
         return [", ".join(f"{name}={_short(value)}" for name, value in row.items()) for row in rows]

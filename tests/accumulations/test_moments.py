@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from beamish.accumulations import Correlation, Covariance, Kurtosis, LinearRegression, Skewness
@@ -59,6 +59,11 @@ def test_close_values_far_from_zero_keep_their_shape():
 numbers = st.none() | st.integers(-1000, 1000).map(float)
 
 
+MANY = [(0, 0, x, y) for x, y in [(1.0, 2.0), (2.0, -5.0), (7.0, 1.0), (10.0, 3.0), (3.0, 0.0), (4.0, 11.0)]]
+"""Rows of one group, whose halves differ in all moments."""
+
+
+@example(MANY, 3)
 @given(rows_of(numbers, numbers), st.integers(0, 30))
 def test_moments_are_those_of_exact_arithmetic(rows, cut):
     for accumulation in ALL:

@@ -50,6 +50,26 @@ def test_rolling_spans_tell_their_slices_and_which_row_leaves_next():
     assert stored(FEATURES, script=SCRIPT.advance_watermark_to(420)) == []
 
 
+BY_TWO = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user", "v")
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        BY_TWO.window(bm.Rolling({"5m": "5 minutes"}, step="1 minute")).accumulate(n=Count()),
+        BY_TWO.over(bm.Preceding("1 minute")).accumulate(n=Count()),
+        BY_TWO.fill_gaps("1 minute", by="last", within="1 hour"),
+        BY_TWO.versions("1 hour"),
+        bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("user", "v", within="1 hour"),
+    ],
+    ids=["rolling", "over", "gaps", "versions", "deduplicate"],
+)
+def test_a_key_of_two_columns_has_both(pipeline):
+    found = pipeline.state(SCRIPT)
+    keys = {tuple(sorted(one.key.items())) for one in found.keys()}  # noqa: SIM118 - a view of the state
+    assert keys == {(("user", row["user"]), ("v", row["v"])) for row in ROWS}
+
+
 def test_a_history_tells_until_when_its_last_row_may_be_corrected():
     history = SPANS.window(bm.Rolling({"2m": "2 minutes"}, step="1 minute", keep="history")).accumulate(n=Count())
     late = history.allowed_lateness("1 minute")
