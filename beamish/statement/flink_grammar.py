@@ -604,7 +604,8 @@ class FlinkParser(Declarations):
                 start, f"{self._text[span_of(node)]}: Flink counts from 1 and Spark from 0: write ELEMENT_AT(a, 1)"
             )
         name = function_of(self._text, node) if isinstance(node, exp.Func) else ""
-        if name in _OTHERWISE and not (name == "REGEXP_EXTRACT" and len([*node.iter_expressions()]) > 2):
+        commas = sum(token.token_type == TokenType.COMMA for token in self._text.words(span_of(node)))
+        if name in _OTHERWISE and not (name == "REGEXP_EXTRACT" and commas > 1):
             raise self._text.error(start, f"{name}: {_OTHERWISE[name]}")
 
 

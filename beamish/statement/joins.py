@@ -268,6 +268,12 @@ def _check_names(text: Text, rows: Sequence[Rows], at: int) -> None:
 
 def _check(text: Text, join: Join, sources: Sources) -> None:
     name, is_table = join.rows.name, join.rows.name in sources.tables
+    if join.as_of is not None and not is_table:
+        raise text.error(
+            join.start,
+            f"FOR SYSTEM_TIME AS OF: {name} is no versioned table: declare it, CREATE TABLE {name} (..., WATERMARK FOR ts AS ts, PRIMARY "
+            f"KEY (k) NOT ENFORCED), or give bm.sql(..., tables={{{name!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}})",
+        )
     if is_table and join.within is not None:
         raise text.error(join.start, f"WITHIN: {name} is a table, which has a version at any time; leave WITHIN out")
     if not is_table and join.within is None and join.windows is None:

@@ -219,7 +219,6 @@ def _over(draw: st.DrawFn) -> Case:
                 " RANGE BETWEEN INTERVAL '0:05' MINUTE TO SECOND PRECEDING AND CURRENT ROW",
                 " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
                 " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
-                " ROWS BETWEEN CURRENT ROW AND CURRENT ROW",
             ]
         )
     )

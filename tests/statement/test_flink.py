@@ -2,7 +2,6 @@
 
 import pickle
 
-import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -329,8 +328,8 @@ def test_event_time_may_be_an_argument():
 
 def test_a_query_is_a_value():
     query = flink(f"{T}SELECT k, COUNT(*) AS n FROM t GROUP BY k")
-    assert pickle.loads(pickle.dumps(query)) == query  # noqa: S301 - our own
-    assert eval(repr(query), {"sql": bm.sql}) == query  # noqa: S307 - our own
+    assert pickle.loads(pickle.dumps(query)) == query
+    assert eval(repr(query), {"sql": bm.sql}) == query
     assert (
         "table.exec.emit.allow-lateness is not set"
         in flink(
