@@ -9,7 +9,7 @@
 # make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
 #                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
 # make test-s3    a query with its checkpoint on an object store: killed, inspected, migrated, and the store failing and slow
-# make test-peers  drawn cases on other implementations, PEERS="beam beam_python flink flink_over kafka_sliding kafka_streams spark spark_over", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
+# make test-peers  drawn cases on other implementations, PEERS="beam beam_python flink flink_over flink_sql kafka_sliding kafka_streams spark spark_over", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
@@ -42,7 +42,7 @@ SAMPLE ?= 300
 PROCESSES ?= 1
 PINS ?= constraints.txt
 CLUSTER_VERSIONS ?= 4.2 4.3
-PEERS ?= beam beam_python flink flink_over kafka_sliding kafka_streams spark spark_over
+PEERS ?= beam beam_python flink flink_over flink_sql kafka_sliding kafka_streams spark spark_over
 CASES ?= 2000
 ROWS ?= 50000000
 BATCHES ?= 500
@@ -184,9 +184,9 @@ build/peers/beam_python/built: peers/beam_python/requirements.txt pyproject.toml
 	@touch $@
 
 # Spark's own operators need nothing more; nor do peers that share a program.
-build/peers/flink_over/built: build/peers/flink/built
+build/peers/flink_over/built build/peers/flink_sql/built: build/peers/flink/built
 build/peers/kafka_sliding/built: build/peers/kafka_streams/built
-build/peers/flink_over/built build/peers/kafka_sliding/built build/peers/spark/built build/peers/spark_over/built:
+build/peers/flink_over/built build/peers/flink_sql/built build/peers/kafka_sliding/built build/peers/spark/built build/peers/spark_over/built:
 	@mkdir -p $(@D)
 	@touch $@
 

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         CalendarWindows,
         CountSessions,
         CountWindows,
+        CumulativeWindows,
         FixedWindows,
         GlobalWindow,
         Rolling,
@@ -122,7 +123,7 @@ else:
             "beamish.versioned_table.table": "Validity Version VersionedTable",
             "beamish.watching": "progress",
             "beamish.watermarks": "BoundedOutOfOrderness ProcessingTimeLag Punctuated Watermark",
-            "beamish.windows": "AnchoredWindows CalendarWindows CountSessions CountWindows FixedWindows GlobalWindow Rolling Sessions SlidingWindows Span Windowings WindowOption Within",
+            "beamish.windows": "AnchoredWindows CalendarWindows CountSessions CountWindows CumulativeWindows FixedWindows GlobalWindow Rolling Sessions SlidingWindows Span Windowings WindowOption Within",
         },
     )
 
@@ -150,6 +151,7 @@ __all__ = [
     "ColumnError",
     "CountSessions",
     "CountWindows",
+    "CumulativeWindows",
     "DenseRank",
     "DropReason",
     "FirstValue",

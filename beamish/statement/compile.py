@@ -13,9 +13,10 @@ from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import Name, Statement
-from beamish.statement.expressions import Expression, over_rows
-from beamish.statement.grammar import parsed
+from beamish.statement.clauses import KSQLDB, DialectName, Name, Statement
+from beamish.statement.expressions import Expression, all_of, over_rows
+from beamish.statement.flink_grammar import FlinkParser
+from beamish.statement.grammar import StatementParser, parsed
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
 from beamish.statement.over import FUNCTIONS, OverRows, compiled_over
@@ -92,18 +93,24 @@ class Compiled:
         return self.joined.shown(self.read.items, columns)
 
 
-def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compiled:
+_PARSERS: Mapping[DialectName, type[StatementParser]] = {"ksqldb": StatementParser, "flink": FlinkParser}
+
+
+def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: DialectName) -> Compiled:
     """Compile a statement.
 
     Args:
         text: the statement.
         sources: the streams and tables.
         aggregates: the user's own.
+        dialect: its dialect.
 
     Raises:
         SqlError: it is not one, or its parts do not go together.
     """
-    read = sources.named(parsed(text, {*NAMES, *FUNCTIONS, *aggregates}))
+    read = parsed(_PARSERS[dialect](text, {*NAMES, *FUNCTIONS, *aggregates}), text)
+    sources = sources.declared(text, read)
+    read = sources.named(read)
     if read.is_over:
         over = compiled_over(text, read, sources, aggregates)
         items = [item for item in over.items if item is not None]
@@ -123,21 +130,22 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
         table.check(read, [tree for tree in trees if tree is not None])
     aggregates_ = {call.span: aggregate_of(text, call, aggregates, before, owners) for call in calls}
     accumulations = {name: one for aggregate in aggregates_.values() for name, one in aggregate.accumulations.items()}
-    panes = Panes(text, keys, aggregates_, owners, "WINDOW" in read.begins, aliases_of(text, read.items))
+    windowed = not read.windows.option.is_all_of_time
+    panes = Panes(text, keys, aggregates_, owners, windowed, aliases_of(text, read.items), read.dialect)
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
     if table is None:
-        rows, latest, stage = before.input(read.rows, kept), None, sources.stream(read.rows.name)
+        rows, latest, stage = before.input(read.rows, kept), None, sources.stream(text, read.rows, timed=windowed)
     else:
         rows, latest, stage = table.of(before, read.where)
     stage = sources.finish(stage)
-    with text.at(read.begins["GROUP_BY"]):
+    with text.at(_begins(read)):
         stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
         stage = stage.allowed_lateness(read.windows.grace or 0).accumulate(**accumulations)
         vanishes = having is not None or table is not None or isinstance(read.windows.option, Sessions)
         stage = emitting(stage, read.emit, vanishes=vanishes)
         pipeline = stage if latest is None else latest.then(stage)
-        pipeline.flow.check()
+        pipeline.flow.completed.check()
     places = {f"key_by({key.name!r})": span_of(key.tree).start for key in keys}
     places |= {f"accumulate({name}=": span.start for span, one in aggregates_.items() for name in one.accumulations}
     return Compiled(text, read, [rows], pipeline, None, having, shown, places)
@@ -152,7 +160,8 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
                 read.begins[clause],
                 f"{clause.replace('_', ' ')} over a join: a statement joins or groups; group the joined rows in a second one",
             )
-    having = None if read.where is None else joined.expression(read.where)
+    conditions = [joined.expression(tree) for tree in (read.where, *read.filters) if tree is not None]
+    having = all_of(conditions) if conditions else None
     for item in read.items:
         joined.check(item)
     with text.at(read.joins[0].start):
@@ -185,6 +194,11 @@ def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
     return keys
 
 
+def _begins(read: Statement) -> int:
+    """The place of GROUP BY; that of SELECT if all rows are one group."""
+    return read.begins.get("GROUP_BY", read.begins["SELECT"])
+
+
 def _calls(text: Text, read: Statement) -> list[Call]:
     trees = [item.tree for item in read.items] + ([] if read.having is None else [read.having])
     calls = [call for tree in trees for call in calls_in(tree)]
@@ -196,7 +210,7 @@ def _calls(text: Text, read: Statement) -> list[Call]:
     if not calls:
         check_known(text, (node for tree in trees for node in tree.walk()))
         raise text.error(
-            read.begins["GROUP_BY"],
+            _begins(read),
             "GROUP BY without an aggregate: add one, such as COUNT(*) AS n; an aggregate of your own is declared: "
             "bm.sql(..., aggregates={'NAME': lambda column: ...})",
         )
@@ -261,7 +275,8 @@ def _after(statement: Compiled) -> Iterator[Line]:
     windows = statement.read.windows
     unsaid = []
     if windows.grace is None and not windows.option.is_all_of_time:
-        unsaid.append("GRACE PERIOD is not set, so it is 0: a row after its window's end is dropped")
+        lateness = "GRACE PERIOD" if statement.read.dialect is KSQLDB else "table.exec.emit.allow-lateness"
+        unsaid.append(f"{lateness} is not set, so it is 0: a row after its window's end is dropped")
     if windows.retention is not None:
         unsaid.append(f"RETENTION {windows.retention} has no effect: the sink keeps the results")
     if statement.read.properties:

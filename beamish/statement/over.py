@@ -23,14 +23,13 @@ from beamish.kinds.over.options import (
 )
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import Item, Name, Over, Statement
+from beamish.statement.clauses import KSQLDB, Dialect, Item, Name, Over, Statement
 from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, over_rows, path_of
 from beamish.statement.inputs import Before, Input, Sources
 from beamish.statement.over_panes import Shown, check_name, check_new_name, own_name
 from beamish.statement.text import Call, Span, Text, Tree, call_of, normal, span_of
-from beamish.statement.top_rows import ROWS, is_top, of_rows, shown_item, top_rows
+from beamish.statement.top_rows import ROWS, is_numbered, is_top, of_rows, shown_item, top_rows
 from beamish.triggers import AfterWatermark, Always
-from beamish.windows import GlobalWindow
 
 _OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
 _COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
@@ -110,22 +109,25 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     owners = (read.rows.alias.lower(),)
     before = Before(text, owners, {}, sources.offset)
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
-    stream = sources.stream(read.rows.name)
     over = _one_of(text, read)
     keys = [before.column(tree) for tree in over.partition]
+    numbered = is_numbered(read)
+    if numbered and read.dialect is not KSQLDB:  # as Flink's, whose numbers are corrected however late a row is
+        return _compiled_top(text, read, over, before, keys, kept, sources)
+    stream = sources.stream(text, read.rows)
     event_time = stream.flow.sources[0].event_time
-    if isinstance(event_time, str) and is_top(read, over, event_time):
-        return _compiled_top(text, read, over, before, keys, kept, sources, owners)
+    if numbered and isinstance(event_time, str) and is_top(over, event_time):
+        return _compiled_top(text, read, over, before, keys, kept, sources)
     by = _order_by(text, over, before, owners, stream.flow.sources[0].event_time)
     made = [_item(text, item, before, owners, aggregates) for item in read.items]
-    names = _names(text, read.items, made)
+    names = _names(text, read.items, made, read.dialect)
     accumulations: dict[str, Accumulation] = {}
     for one in made:
         accumulations |= {} if one is None else one.accumulations
     with text.at(start):
         stage = stream.key_by(*keys).over(_frame(text, read), order_by=by)
         stage = _emitting(text, read, sources.finish(stage)).accumulate(**accumulations)
-        stage.flow.check()
+        stage.flow.completed.check()
     shown = _shown(made, names, keys)
     having = None if read.outer is None else _having(text, read.outer, shown, owners)
     rows = before.input(read.rows, kept)
@@ -142,25 +144,27 @@ def _compiled_top(  # noqa: PLR0917 - the parts of a statement
     keys: Sequence[str],
     kept: Expression | None,
     sources: Sources,
-    owners: Sequence[str],
 ) -> OverRows:
-    """A statement that asks for the first rows of each key, in another order than that of event times."""
+    """A statement that asks for the first rows of each key, or of each key and window."""
+    owners = (read.rows.alias.lower(),)
     start = next(item.over.start for item in read.items if item.over is not None)
     if read.emit.every is not None:
         raise text.error(
             read.begins["EMIT"], "EVERY with OVER: rows are emitted at once, and corrected at once; take EVERY out"
         )
     made = [
-        None if item.tree.is_star and item.over is None else _Made(shown_item(text, item, before, owners, keys))
+        None if item.tree.is_star and item.over is None else _Made(shown_item(text, read, item, before, keys))
         for item in read.items
     ]
     with text.at(start):
-        stage = sources.finish(sources.stream(read.rows.name)).key_by(*keys).window(GlobalWindow())
+        windows = read.windows.option
+        stream = sources.stream(text, read.rows, timed=not windows.is_all_of_time)
+        stage = sources.finish(stream).key_by(*keys).window(windows)
         if read.emit.refinement != "final":
             stage = stage.trigger(Always()).accumulating_and_retracting().only_updated_panes()
         stage = stage.accumulate(**{ROWS: top_rows(text, read, over, before)})
-        stage.flow.check()
-    shown = _shown(made, _names(text, read.items, made), keys)
+        stage.flow.completed.check()
+    shown = _shown(made, _names(text, read.items, made, read.dialect), keys)
     assert read.outer is not None  # noqa: S101 - see is_top
     having = _having(text, read.outer, shown, owners, within=(ROWS,))
     rows = before.input(read.rows, kept)
@@ -318,11 +322,11 @@ def _literal(text: Text, tree: Tree) -> Any:
     return -number if negative else number
 
 
-def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None]) -> list[Name]:
+def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None], dialect: Dialect) -> list[Name]:
     names: list[Name] = []
     for number, (item, one) in enumerate(zip(items, made, strict=True)):
         at = span_of(item.tree).start
-        name = item.alias or (None if item.over else own_name(item)) or Name(f"KSQL_COL_{number}", at)
+        name = item.alias or (None if item.over else own_name(item)) or Name(dialect.unnamed_item(number, number), at)
         if one is not None:
             check_name(text, name, "choose another after AS")
         names.append(name)

@@ -9,7 +9,14 @@ if TYPE_CHECKING:
     from beamish.windows.counting import CountSessions, CountWindows
     from beamish.windows.option import WindowOption
     from beamish.windows.rolling import Rolling, Span
-    from beamish.windows.time_windows import AnchoredWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows
+    from beamish.windows.time_windows import (
+        AnchoredWindows,
+        CumulativeWindows,
+        FixedWindows,
+        GlobalWindow,
+        Sessions,
+        SlidingWindows,
+    )
     from beamish.windows.windowings import Windowings
     from beamish.windows.within import Within
 else:
@@ -20,7 +27,7 @@ else:
             "beamish.windows.counting": "CountSessions CountWindows",
             "beamish.windows.option": "WindowOption",
             "beamish.windows.rolling": "Rolling Span",
-            "beamish.windows.time_windows": "AnchoredWindows FixedWindows GlobalWindow Sessions SlidingWindows",
+            "beamish.windows.time_windows": "AnchoredWindows CumulativeWindows FixedWindows GlobalWindow Sessions SlidingWindows",
             "beamish.windows.windowings": "Windowings",
             "beamish.windows.within": "Within",
         },
@@ -31,6 +38,7 @@ __all__ = [
     "CalendarWindows",
     "CountSessions",
     "CountWindows",
+    "CumulativeWindows",
     "FixedWindows",
     "GlobalWindow",
     "Rolling",
