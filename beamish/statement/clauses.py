@@ -209,7 +209,7 @@ class Rows:
         alias: the name by which columns may be qualified; the same without AS.
         windows: the windows that a function of Flink's gives the rows; None: it has none.
         time: the event-time column that the statement names for it; None: it names none.
-        partition: the expressions that make a session; None: there are none.
+        partition: the expressions that make a session; None: not set.
     """
 
     name: str
@@ -346,3 +346,9 @@ class Statement:
     def is_over(self) -> bool:
         """Whether its rows have values over the rows around them."""
         return any(item.over is not None for item in self.items)
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether its rows are those of the source, each with its windows."""
+        alone = not self.joins and "GROUP_BY" not in self.begins and not self.is_over
+        return self.rows.windows is not None and alone

@@ -111,7 +111,7 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: 
     read = parsed(_PARSERS[dialect](text, {*NAMES, *FUNCTIONS, *aggregates}), text)
     sources = sources.declared(text, read)
     read = sources.named(read)
-    if read.is_over:
+    if read.is_over or read.is_of_windows:
         over = compiled_over(text, read, sources, aggregates)
         items = [item for item in over.items if item is not None]
         return Compiled(text, read, [over.rows], over.pipeline, None, over.having, items, over.places, over)

@@ -1,4 +1,4 @@
-"""What comes before a query of Flink's: ``CREATE TABLE`` with a watermark and a key, and ``SET``."""
+"""Declarations before a query of Flink's: ``CREATE TABLE`` with a watermark and a key, and ``SET``."""
 
 from __future__ import annotations
 

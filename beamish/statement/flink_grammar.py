@@ -14,7 +14,8 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
-from beamish.statement.clauses import FLINK, REFUSED, Emit, How, Item, Name, Over, Rows, Statement, Windows
+from beamish.statement.aggregates import calls_in
+from beamish.statement.clauses import FLINK, REFUSED, Emit, How, Item, Name, Over, Refinement, Rows, Statement, Windows
 from beamish.statement.flink_declarations import EMIT, FRACTION, KINDS, WHOLE, Declarations
 from beamish.statement.flink_joins import Pending, joins_of
 from beamish.statement.flink_times import milliseconds
@@ -101,7 +102,7 @@ class FlinkParser(Declarations):
             raise self._stray("") if self._curr else self._expected("expected SELECT", "SELECT")
         begins, parts, last = self._read_clauses()
         if "FROM" not in parts:
-            raise self._text.error(last.start, f"there is no FROM: it names the source; the clauses are {self.order}")
+            raise self._text.error(last.start, f"FROM is missing: it names the source; the clauses are {self.order}")
         defined = parts.get("WINDOW", {})
         if "WINDOW" in begins:
             del begins["WINDOW"]
@@ -162,20 +163,24 @@ class FlinkParser(Declarations):
             return attrs.evolve(read, rows=rows, group_by=keys, windows=Windows(group.option, lateness), emit=emit)
         windows = read.rows.windows
         if windows is None:
-            if "GROUP_BY" not in read.begins and not any(
-                call_of(node) for item in read.items for node in item.tree.walk()
-            ):
+            if "GROUP_BY" not in read.begins and not any(calls_in(item.tree) for item in read.items):
                 raise self._text.error(
                     read.begins["SELECT"],
                     "neither GROUP BY, an aggregate, OVER nor a join: such a query is Spark's: df.select(...)",
                 )
             return attrs.evolve(read, emit=Emit(kind, "changes", retracting=True))
         if "GROUP_BY" not in read.begins:
-            raise self._text.error(
-                read.begins["SELECT"],
-                "a window function without GROUP BY window_start, window_end: rows are given their windows, and no more; group them, "
-                "or number them by ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY ...)",
-            )
+            for call in (call for item in read.items for call in calls_in(item.tree)):
+                raise self._text.error(
+                    call.span.start, f"{call.name} over windows: GROUP BY window_start, window_end is missing; add it"
+                )
+            items = [
+                one
+                for item in read.items
+                for one in ([item, *self._bounds_beside(item)] if item.tree.is_star else [item])
+            ]
+            refinement: Refinement = "final" if windows.merging else "changes"
+            return attrs.evolve(read, items=items, windows=Windows(windows), emit=Emit(kind, refinement))
         keys = self._without_bounds(read, keys, read.begins["GROUP_BY"], "GROUP BY")
         self._check_partition(read, keys)
         return attrs.evolve(read, group_by=keys, windows=Windows(windows))
@@ -244,7 +249,7 @@ class FlinkParser(Declarations):
         """Check TUMBLE_START(...) and its like against the window under GROUP BY."""
         for kind, said, at in self._bounds_of:
             if group is None or (group.kind, group.said) != (kind, said):
-                under = "there is none" if group is None else f"{group.kind}({group.said})"
+                under = "missing" if group is None else f"{group.kind}({group.said})"
                 raise self._text.error(
                     at, f"{kind}_...({said}): its arguments are those of the window under GROUP BY: {under}"
                 )
@@ -399,7 +404,8 @@ class FlinkParser(Declarations):
                 self._advance(2)
             if name not in names or name in given:
                 raise self._text.error(
-                    at, f"{kind}: {name} is no argument of it, or is there twice; its arguments are {', '.join(names)}"
+                    at,
+                    f"{kind}: {name} is not an argument of it, or is there twice; its arguments are {', '.join(names)}",
                 )
             given[name] = (self._argument_of(name), at)
         self._need("FUNCTION", ")")
@@ -525,7 +531,7 @@ class FlinkParser(Declarations):
             if isinstance(over, NamedOver):
                 if over.name.text.lower() not in windows:
                     raise self._text.error(
-                        over.name.start, f"OVER {over.name.text}: there is no such window; {self.rules['WINDOW']}"
+                        over.name.start, f"OVER {over.name.text}: no such window is defined; {self.rules['WINDOW']}"
                     )
                 over = attrs.evolve(windows[over.name.text.lower()], start=over.start)
             made.append(attrs.evolve(item, over=over))

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 from sqlglot import exp
 
+from beamish.accumulations import TopRows
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.kernels.column_names import quoted
 from beamish.kinds.over.options import (
@@ -35,6 +36,8 @@ _OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
 _COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
 _SHIFTS: Mapping[str, Callable[..., Accumulation]] = {"LAG": Lag, "LEAD": Lead}
 _ENDS: Mapping[str, Callable[[str], Accumulation]] = {"FIRST_VALUE": FirstValue, "LAST_VALUE": LastValue}
+_EVERY = 2**31
+"""More rows than a window has."""
 FUNCTIONS = frozenset({*_COUNTS, *_SHIFTS, *_ENDS})
 """Functions that stand before OVER alone."""
 
@@ -95,7 +98,7 @@ class OverRows:
 
 def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: UserAggregates) -> OverRows:
     """Compile a statement with OVER (SqlError: its parts do not go together)."""
-    start = next(item.over.start for item in read.items if item.over is not None)
+    start = next((item.over.start for item in read.items if item.over is not None), read.begins["SELECT"])
     for clause in ("WINDOW", "GROUP_BY", "HAVING"):
         if clause in read.begins:
             raise text.error(
@@ -109,15 +112,22 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     owners = (read.rows.alias.lower(),)
     before = Before(text, owners, {}, sources.offset)
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
+    if read.is_of_windows:
+        keys = [before.column(tree) for tree in read.rows.partition or ()]
+        assert read.rows.time is not None  # noqa: S101 - a window function names it
+        every = TopRows(_EVERY, by=read.rows.time.text, least=True)
+        return _compiled_rows(text, read, every, start, before, keys, kept, sources)
     over = _one_of(text, read)
     keys = [before.column(tree) for tree in over.partition]
     numbered = is_numbered(read)
     if numbered and read.dialect is not KSQLDB:  # as Flink's, whose numbers are corrected however late a row is
-        return _compiled_top(text, read, over, before, keys, kept, sources)
+        top = top_rows(text, read, over, before)
+        return _compiled_rows(text, read, top, start, before, keys, kept, sources)
     stream = sources.stream(text, read.rows)
     event_time = stream.flow.sources[0].event_time
     if numbered and isinstance(event_time, str) and is_top(over, event_time):
-        return _compiled_top(text, read, over, before, keys, kept, sources)
+        top = top_rows(text, read, over, before)
+        return _compiled_rows(text, read, top, start, before, keys, kept, sources)
     by = _order_by(text, over, before, owners, stream.flow.sources[0].event_time)
     made = [_item(text, item, before, owners, aggregates) for item in read.items]
     names = _names(text, read.items, made, read.dialect)
@@ -136,18 +146,18 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     return OverRows(stage, rows, shown, hidden, keys, having, places, text, read.chosen)
 
 
-def _compiled_top(  # noqa: PLR0917 - the parts of a statement
+def _compiled_rows(  # noqa: PLR0917 - the parts of a statement
     text: Text,
     read: Statement,
-    over: Over,
+    top: TopRows,
+    start: int,
     before: Before,
     keys: Sequence[str],
     kept: Expression | None,
     sources: Sources,
 ) -> OverRows:
-    """A statement that asks for the first rows of each key, or of each key and window."""
+    """A statement that asks for the first rows of each key, or of each key and window; or for all rows of windows."""
     owners = (read.rows.alias.lower(),)
-    start = next(item.over.start for item in read.items if item.over is not None)
     if read.emit.every is not None:
         raise text.error(
             read.begins["EMIT"], "EVERY with OVER: rows are emitted at once, and corrected at once; take EVERY out"
@@ -161,12 +171,12 @@ def _compiled_top(  # noqa: PLR0917 - the parts of a statement
         stream = sources.stream(text, read.rows, timed=not windows.is_all_of_time)
         stage = sources.finish(stream).key_by(*keys).window(windows)
         if read.emit.refinement != "final":
-            stage = stage.trigger(Always()).accumulating_and_retracting().only_updated_panes()
-        stage = stage.accumulate(**{ROWS: top_rows(text, read, over, before)})
+            stage = stage.trigger(Always())
+            stage = stage.accumulating_and_retracting().only_updated_panes() if read.is_over else stage.discarding()
+        stage = stage.accumulate(**{ROWS: top})
         stage.flow.completed.check()
     shown = _shown(made, _names(text, read.items, made, read.dialect), keys)
-    assert read.outer is not None  # noqa: S101 - see is_top
-    having = _having(text, read.outer, shown, owners, within=(ROWS,))
+    having = None if read.outer is None else _having(text, read.outer, shown, owners, within=(ROWS,))
     rows = before.input(read.rows, kept)
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "window", "pane", "dropped")))
     return OverRows(

@@ -193,6 +193,25 @@ def test_rows_by_number_are_corrected_however_late(by, where, top):
     assert query.pipeline == made.accumulate(**{"first rows": top})
 
 
+def test_a_window_function_alone_gives_each_row_with_its_windows():
+    query = flink(
+        f"{T}SELECT *, x + 1 AS more FROM HOP(TABLE t, DESCRIPTOR(ts), {MINUTE}, INTERVAL '2' MINUTE) WHERE x < 6"
+    )
+    rows = [[str(value) for value in row[2:]] for row in shown(query, ROWS.advance_watermark_to(60))]
+    assert [(row[0], row[3][:16], row[4][:16], row[6]) for row in rows] == [
+        ("a", "1969-12-31 23:59", "1970-01-01 00:01", "4"),
+        ("a", "1970-01-01 00:00", "1970-01-01 00:02", "4"),
+        ("a", "1970-01-01 00:00", "1970-01-01 00:02", "5"),
+        ("a", "1970-01-01 00:01", "1970-01-01 00:03", "5"),
+    ]
+    sessions = flink(
+        f"{T}SELECT k, x, window_end FROM SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '2' MINUTE)"
+    )
+    assert [str(row[3])[11:19] for row in shown(sessions, ROWS.advance_watermark_to(200))] == ["00:03:01"] * 2 + [
+        "00:03:02"
+    ]
+
+
 def test_rows_by_number_in_each_window_are_final():
     source = f"TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE})"
     query = flink(T + NUMBERED.format("*", "window_start, k, window_end", "x DESC", source, "n <= 1"))
