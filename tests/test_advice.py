@@ -120,6 +120,7 @@ EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCoun
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
 SET = CHANGES.changes()
+UPSERTS = CHANGES.upserts()
 SOON = bm.UntilTimeLimit(5, clock="event")
 
 # By the name of the refusal: pipelines that do what it says, or calls that run them.
@@ -280,6 +281,33 @@ FIXED = {
     ],
     "gaps of a key that is a list": [START.key_by("name").fill_gaps(1, by="last", within=1)],
     "a column called filled": [START.key_by("is_filled").fill_gaps(1, by="last", within=1)],
+    # upserts
+    "keep_deleted without deleted": [CHANGES.upserts(deleted="gone", keep_deleted=5)],
+    "upserts after windows": [PLAIN.then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of a merge": [
+        bm.merge(a=START.key_by("team").window(TENS).accumulate(n=Count()), b=START.key_by("team"))
+        .window(TENS)
+        .accumulate(n=Count())
+        .then(bm.Pipeline().key_by("team").upserts())
+    ],
+    "a condition before upserts": [
+        UPSERTS.then(ROUNDS.where(SOME).accumulating_and_retracting().accumulate(n=Count()))
+    ],
+    "a condition after upserts": [UPSERTS.then(ROUNDS.where(SOME).accumulating_and_retracting().accumulate(n=Count()))],
+    "windows after upserts": [UPSERTS.then(ROUNDS.window(TENS).accumulate(n=Count()))],
+    "having after upserts": [UPSERTS.then(ROUNDS.where(SOME).accumulate(n=Count()))],
+    "a mode after upserts": [UPSERTS.then(ROUNDS.accumulating().accumulate(n=Count()))],
+    "a changelog before upserts": [UPSERTS, CHANGELOG.window(TENS).accumulate(n=Count())],
+    "a changelog after upserts": [UPSERTS, CHANGELOG.window(TENS).accumulate(n=Count())],
+    "a suppress after upserts": [SET.suppress(SOON)],
+    "upserts without keys": [UPSERTS],
+    "upserts of retractions": [UPDATING.accumulating().then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of versions": [UPDATING.discarding().then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of panes without timestamp": [TIMED.then(bm.Pipeline().key_by("team").upserts())],
+    "a sequence that is a key": [CHANGES.upserts(sequence_by="rate")],
+    "a sequence of a reserved name": [CHANGES.upserts(sequence_by="rate")],
+    "upserts with a column called pane": [lambda: UPSERTS.run(TestStream().add([{**CHANGE, "my_pane": 5}]))],
+    "upserts by a list": [START.key_by("name").upserts()],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],

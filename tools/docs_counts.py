@@ -113,6 +113,8 @@ ON_TOP = (
     "rules/gaps",
     "rules/over",
     "rules/rolling",
+    "rules/upserts",
+    "upserts",
 )
 """Pages of kinds of stages, lists of names, and what peers differ in: the limit of all words does not count them."""
 

@@ -25,6 +25,7 @@ PAGES = [
     "stages",
     "suppress",
     "gaps",
+    "upserts",
     "tables",
     "over",
     "changelogs",
