@@ -11,7 +11,20 @@ import pytest
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Last, Max, Sum, TopN, TopRows
+from beamish.accumulations import (
+    CoGroup,
+    Count,
+    Fold,
+    FullOuterJoin,
+    InnerJoin,
+    Last,
+    LeftOuterJoin,
+    Max,
+    RightOuterJoin,
+    Sum,
+    TopN,
+    TopRows,
+)
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAny,
@@ -169,15 +182,19 @@ FIXED = {
         .accumulate(n=Count())
     ],
     "a count within": [of(InnerJoin("a", "b"), bm.Within(1, of="a"))],
-    "within keeps both sides": [
-        of(InnerJoin("a", "b"), bm.Within(1, of="a")),
-        of(FullOuterJoin("a", "b")),
+    "within keeps the other side": [
+        of(LeftOuterJoin("a", "b"), bm.Within(of="b", after=1)),
+        of(RightOuterJoin("a", "b"), bm.Within(1, of="a")),
+    ],
+    "full within, retain": [of(FullOuterJoin("a", "b"), bm.Within(1, of="a"))],
+    "full within, keep_rows": [
+        of(FullOuterJoin("a", "b", once=True, keep_for={"a": "1 hour"}), bm.Within(1, of="a")),
     ],
     "within among windowings": [of(InnerJoin("a", "b"), bm.Within(1, of="a")), of(InnerJoin("a", "b"), {"y": TENS})],
     "once, accumulating": [of(once(InnerJoin)), of(InnerJoin("a", "b")).accumulating()],
     "once, accumulating_and_retracting": [of(once(InnerJoin)), of(InnerJoin("a", "b")).accumulating_and_retracting()],
     "once, outer, sliding windows": [of(once(InnerJoin), bm.SlidingWindows(2, 1)), of(once())],
-    "once, outer, within": [of(once(InnerJoin), bm.Within(1, of="a")), of(once())],
+    "once, outer, within": [of(once(LeftOuterJoin), bm.Within(of="b", after=1))],
     "once, outer, among windowings": [of(once(InnerJoin), {"x": bm.SlidingWindows(2, 1)}), of(once(), {"x": TENS})],
     "once, outer, own windows": [of(once(InnerJoin), OwnWindows()), of(once()), of(once(), OnlyOne())],
     "once, outer, windows that are assigned otherwise": [
@@ -377,6 +394,11 @@ FIXED = {
         MEETING.window(TENS).accumulate(n=InnerJoin("a", "b")),
     ],
     "grace above the history": [joined(rates=CHANGES.versions("2 days"), grace="2 days")],
+    "forward without end": [joined(direction="forward", tolerance="10 minutes")],
+    "forward past the history": [
+        joined(rates=CHANGES.versions("25 hours"), direction="forward", tolerance="20 hours", grace="5 hours")
+    ],
+    "nearest of nothing": [joined(direction="nearest", tolerance=1, allow_exact_matches=False)],
     "wait_for is text": [joined(wait_for=bm.LEFT_INPUT), joined(wait_for=bm.BOTH_INPUTS)],
     "table without versions": [joined(rates=START.key_by("cur").versions("1 day"))],
     "table is a number": [joined(rates=START.key_by("cur").versions("1 day"))],

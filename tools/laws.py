@@ -23,6 +23,7 @@ PAGES = [
     "panes",
     "output",
     "stages",
+    "joins",
     "suppress",
     "gaps",
     "upserts",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -71,6 +71,11 @@ def side_of(where: str, input_: MergedInput) -> Side:
     return Side(input_.name, input_.number, tuple(map(input_.merged_name, fields)), fields)
 
 
+def visiting(number: Any) -> Any:
+    """The number of an input for its rows in windows that are not their own, only to be matched there (``WithinInput``)."""
+    return ~number
+
+
 @attrs.frozen(repr=False)
 class Gathered(Columnar):
     """An accumulation that stores the rows of inputs.
@@ -123,7 +128,7 @@ class Gathered(Columnar):
         """For each side, which rows belong to it, and these rows as structs."""
         which = numbers(columns[0])
         for side, values in zip(self.sides, self._by_side(columns), strict=True):
-            own: Flags = which == side.number
+            own: Flags = (which == side.number) | (which == visiting(side.number))
             kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
             yield own, _struct(kept, side.fields, int(own.sum()))
 
@@ -225,16 +230,35 @@ def _shorten(items: pa.Array, lengths: NDArray[np.int64], kept: Flags) -> pa.Arr
 
 @attrs.frozen(repr=False, kw_only=True)
 class MeetingPairs(Pairs):
-    """A join whose right rows are from ``before_us`` before a left row to ``after_us`` after it, bounds included.
+    """A join whose right rows are in an interval around a left row.
 
     Rows without a match are left out, so that two values of a growing window are equal if and only if their pairs are.
 
     Attributes:
-        before_us, after_us: microseconds.
+        meets_us: how far after a left row its earliest and latest matches are, bounds included, microseconds; negative: before it.
+        visited: whether some rows are in the window only to be matched; in the state ``here`` is true for the others, which are
+            emitted if unmatched.
+        of_left: whether a pair is emitted where its left row is here; otherwise where its right row is.
     """
 
-    before_us: int
-    after_us: int
+    meets_us: tuple[int, int]
+    visited: bool = False
+    of_left: bool = True
+
+    def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+        if not self.visited:
+            return super().fields(types)
+        items = (pa.struct([("time", pa.int64()), ("row", row), ("here", pa.bool_())]) for row in self.row_types(types))
+        return tuple(Field(pa.list_(item), None, ()) for item in items)
+
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
+        if not self.visited:
+            return super().reduce(columns, event_time_us, groups)
+        state, here = [], numbers(columns[0]) >= 0
+        for own, row in self.own_rows(columns):
+            items = struct_column([column_of(event_time_us[own]), row, flags(here[own])], ["time", "row", "here"])
+            state.append(gather_lists(items, groups[own], _keys))
+        return state
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         rows = self.row_types(types)
@@ -244,9 +268,11 @@ class MeetingPairs(Pairs):
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         meeting = self._meeting(state)
         kept = (meeting.last > meeting.first) | self.keeps_left, meeting.is_met | self.keeps_right
+        kept = self._kept_here(state, meeting) if self.visited else kept
         lists = [
             list_column(
-                items.flatten().filter(flags(own)), Groups.each(len(items)).repeat(list_lengths(items))[own].sizes()
+                _timed(items.flatten().filter(flags(own))),
+                Groups.each(len(items)).repeat(list_lengths(items))[own].sizes(),
             )
             for items, own in zip(state, kept, strict=True)
         ]
@@ -254,7 +280,7 @@ class MeetingPairs(Pairs):
 
     def explode(self, values: pa.Array, whole: Flags, null_key: Flags) -> tuple[NDArray[np.int64], pa.Array]:
         sides = [side.filter(flags(~whole)) for side in values.flatten()]
-        meeting, at = self._meeting(sides), np.flatnonzero(~whole)
+        meeting, at = self._meeting(sides, (null_key & self.apart)[~whole]), np.flatnonzero(~whole)
         many = meeting.last - meeting.first
         left = np.repeat(np.arange(len(many)), many)
         right = np.arange(len(left)) - np.repeat(np.cumsum(many) - many, many) + meeting.first[left]
@@ -276,16 +302,27 @@ class MeetingPairs(Pairs):
         names = [side.name for side in self.sides]
         return row, pa.StructArray.from_arrays(columns, names=names, mask=flags(whole[row]))
 
-    def _meeting(self, sides: Sequence[pa.Array]) -> _Meeting:
+    def _kept_here(self, state: Sequence[pa.Array], meeting: _Meeting) -> tuple[Flags, Flags]:
+        """Which left and right rows are in pairs that are emitted here, or are here and have no match."""
+        left, right = (numbers(side.flatten().field("here")).astype(bool) for side in state)
+        has_match = meeting.last > meeting.first
+        if self.of_left:
+            paired = meeting.only(left).is_met
+            return left, paired | (right & ~meeting.is_met)
+        there = np.append(0, np.cumsum(right))
+        return (there[meeting.last] > there[meeting.first]) | (left & ~has_match), right
+
+    def _meeting(self, sides: Sequence[pa.Array], apart: Flags | None = None) -> _Meeting:
+        """Matches between rows; ``apart``: bool, one per value: whether its rows have none."""
         (left, of_left), (right, of_right) = (
             (numbers(side.flatten().field("time")), Groups.each(len(side)).repeat(list_lengths(side)).of)
             for side in sides
         )
-        first, last = reach(of_left, left - self.before_us, left + self.after_us, of_right, right)
-        reached = np.zeros(len(right) + 1, np.int64)
-        np.add.at(reached, first, 1)
-        np.add.at(reached, last, -1)
-        return _Meeting(first, last, np.cumsum(reached)[:-1] > 0, of_left, of_right)
+        earliest_us, latest_us = self.meets_us
+        first, last = reach(of_left, left + earliest_us, left + latest_us, of_right, right)
+        if apart is not None and apart.any():
+            last = np.where(apart[of_left], first, last)
+        return _Meeting(first, last, of_left, of_right)
 
 
 def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) -> tuple[Ints, Ints]:
@@ -321,12 +358,28 @@ class _Meeting:
 
     Attributes:
         first, last: int64, one per left row: its first matching right row, and the one after its last.
-        is_met: bool, one per right row: whether it has a match.
         of_left, of_right: int64, one per row: the index of its value.
     """
 
     first: Ints
     last: Ints
-    is_met: Flags
     of_left: Ints
     of_right: Ints
+
+    def only(self, left: Flags) -> _Meeting:
+        """Those of some left rows."""
+        return attrs.evolve(self, first=self.first[left], last=self.last[left], of_left=self.of_left[left])
+
+    @property
+    def is_met(self) -> Flags:
+        """Whether each right row has a match: bool."""
+        reached = np.zeros(len(self.of_right) + 1, np.int64)
+        np.add.at(reached, self.first, 1)
+        np.add.at(reached, self.last, -1)
+        is_met: Flags = np.cumsum(reached)[:-1] > 0
+        return is_met
+
+
+def _timed(items: pa.Array) -> pa.Array:
+    """Rows with their times, without what else the state has of them."""
+    return struct_column([items.field("time"), items.field("row")], ["time", "row"])

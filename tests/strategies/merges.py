@@ -63,7 +63,11 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
         kept["keep_rows"] = draw(st.dictionaries(st.sampled_from(two), st.integers(1, 3)))
     if cuts and draw(st.booleans()):
         kept["keep_for"] = draw(st.dictionaries(st.sampled_from(two), st.sampled_from([1, 4, 12])))
-    kind = draw(st.sampled_from(JOINS[:1] if window.overlaps else JOINS))
+    kinds = JOINS[:1] if window.overlaps else JOINS
+    if isinstance(window, bm.Within):
+        one_sided = a.RightOuterJoin if two[0] == window.of else a.LeftOuterJoin
+        kinds = (a.InnerJoin, one_sided, *([] if "keep_rows" in kept else [a.FullOuterJoin]))
+    kind = draw(st.sampled_from(kinds))
     return kind(*two, once=True, null_keys=draw(null_keys), **kept)
 
 
@@ -71,11 +75,14 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
 def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accumulation]:
     """A ``Within`` of two inputs, and a join of these."""
     of, other = draw(st.permutations(names))[:2]
-    before, after = draw(st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)]))
+    before, after = draw(
+        st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0), (-1, 4), (6, -2), (-2, 2)])
+    )
+    inclusive = draw(st.sampled_from(["both", "both", "left", "right", "neither"] if before + after else ["both"]))
     one_sided = {(of, other): a.RightOuterJoin, (other, of): a.LeftOuterJoin}
     sides = draw(st.sampled_from(list(one_sided)))
-    kind = draw(st.sampled_from([a.InnerJoin, one_sided[sides]]))
-    return bm.Within(before, of=of, after=after), kind(*sides, null_keys=draw(null_keys))
+    kind = draw(st.sampled_from([a.InnerJoin, one_sided[sides], a.FullOuterJoin]))
+    return bm.Within(before, of=of, after=after, inclusive=inclusive), kind(*sides, null_keys=draw(null_keys))
 
 
 @st.composite

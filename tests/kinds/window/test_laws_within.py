@@ -46,16 +46,24 @@ def of_two(data):
 def by_two_loops(pipeline, left, right):
     """The pairs of rows that meet, and the rows that are kept though they meet none."""
     within, join = said(pipeline).window, said(pipeline).accumulations["pair"]
+    since, until = -within.before.us, within.after.us
 
     def meets(one, other):
         time, of = (other[1], one[1]) if join.left == within.of else (one[1], other[1])
-        return one[0] == other[0] and time - within.before.us <= of <= time + within.after.us
+        is_in = {
+            "both": since <= of - time <= until,
+            "left": since <= of - time < until,
+            "right": since < of - time <= until,
+            "neither": since < of - time < until,
+        }
+        has_match = one[0] == other[0] and (one[0] != repr(None) or join.null_keys == "pair")
+        return has_match and is_in[within.inclusive]
 
     pairs = Counter((one[0], one[2], other[2]) for one in left for other in right if meets(one, other))
-    if isinstance(join, a.LeftOuterJoin):
+    if isinstance(join, a.LeftOuterJoin | a.FullOuterJoin):
         alone = [one for one in left if not any(meets(one, other) for other in right)]
         pairs += Counter((one[0], one[2], None) for one in alone)
-    if isinstance(join, a.RightOuterJoin):
+    if isinstance(join, a.RightOuterJoin | a.FullOuterJoin):
         alone = [other for other in right if not any(meets(one, other) for one in left)]
         pairs += Counter((other[0], None, other[2]) for other in alone)
     return pairs
@@ -119,4 +127,5 @@ def test_pairs_are_in_the_window_of_the_left_row(mode, data):
     for pane in pipeline.run(data.draw(scripts(pipeline))):
         row = pane.values["pairs"][other]
         if row is not None:
-            assert pane.start.timestamp() <= row[f"{other}_at"] < pane.end.timestamp()
+            period = within.period_us / 1_000_000
+            assert pane.start.timestamp() <= row[f"{other}_at"] < pane.start.timestamp() + period

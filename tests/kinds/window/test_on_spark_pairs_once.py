@@ -51,7 +51,7 @@ SCRIPT = (
             MERGED.window(bm.Sessions(10)).trigger(LATE).allowed_lateness(10).accumulate(**once(FullOuterJoin)),
             marks=pytest.mark.deep,
         ),
-        MERGED.window(bm.Within(10, of="orders", after=2)).accumulate(**once()),
+        MERGED.window(bm.Within(10, of="orders", after=2, inclusive="left")).accumulate(**once(FullOuterJoin)),
         pytest.param(
             MERGED.window(bm.GlobalWindow())
             .trigger(Repeatedly(AfterCount(1)))

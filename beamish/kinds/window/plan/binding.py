@@ -18,7 +18,7 @@ from beamish.kernels.field_paths import path_of
 from beamish.kernels.order import is_orderable
 from beamish.kernels.state_fields import Field
 from beamish.windows.option import WindowOption
-from beamish.windows.within import Within
+from beamish.windows.within import Within, WithinInput
 
 
 @attrs.frozen
@@ -145,25 +145,32 @@ def bind_keeper(schema: pa.Schema, first: int) -> BoundAccumulation:
 def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:
     """A join that emits each pair once, also if rows are in several windows."""
     if isinstance(window, Within):  # a pair is in a single window
-        return attrs.evolve(join, meets_us=_span_us(join, window))
+        of_left = join.sides[0].name != window.of
+        return attrs.evolve(join, meets_us=_span_us(join, window), visited=_is_visited(window), of_left=of_left)
     dated = window.counts_rows and any(keeps.for_us is not None for keeps in join.keeps)
     return attrs.evolve(join, numbered=window.may_overlap, dated=dated)
 
 
 def _span_us(join: Gathered, within: Within) -> tuple[int, int]:
-    """How far before and after a left row its matches are, microseconds."""
-    spans = within.before.us, within.after.us
-    return spans[::-1] if join.sides[0].name == within.of else spans
+    """How far after a left row its earliest and latest matches are, microseconds; negative: before it."""
+    earliest_us, latest_us = within.reach_us
+    return (-latest_us, -earliest_us) if join.sides[0].name == within.of else (earliest_us, latest_us)
 
 
 def _meeting(join: Pairs, within: Within) -> MeetingPairs:
     """An interval join: only rows within a span match."""
-    before_us, after_us = _span_us(join, within)
     return MeetingPairs(
         declared=join.declared,
         sides=join.sides,
         keeps_left=join.keeps_left,
         keeps_right=join.keeps_right,
-        before_us=before_us,
-        after_us=after_us,
+        apart=join.apart,
+        meets_us=_span_us(join, within),
+        visited=_is_visited(within),
+        of_left=join.sides[0].name != within.of,
     )
+
+
+def _is_visited(within: Within) -> bool:
+    """Whether rows are in windows that are not their own."""
+    return isinstance(within, WithinInput) and within.beside is not None

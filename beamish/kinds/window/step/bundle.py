@@ -9,16 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.accumulations.base.gathered import visiting
 from beamish.contract.clocks import in_range
 from beamish.instants import NO_TIME_US
 from beamish.kernels.buffers import NO_VALUE, Ints
 from beamish.kernels.codes import normalise
-from beamish.kernels.column_names import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
+from beamish.kernels.column_names import EVENT_TIME, FIRST, INPUT, LAST, ROWS, SIGN, SLICE
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
 from beamish.kinds.deduplicate.remembered import first_come
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.step.packing import unpack
+from beamish.windows.within import WithinInput
 
 
 @attrs.define
@@ -90,16 +92,35 @@ class Bundle:
         read = {*self.plan.options.id_columns, *(name for bound in self.plan.accumulations for name in bound.columns)}
         return first_come(at, by, self.table.select(self.plan.schema.names), read)
 
-    def accumulate(self, entry: Ints, groups: Groups, before: pa.Table | None) -> pa.Table:
+    def rows_of(self, entry: Ints, start_us: Ints | None) -> pa.Table:
+        """The rows or slices of entries; in an interval join those that visit a window are marked.
+
+        Args:
+            entry: int64, their indices.
+            start_us: int64, the start of the window of each; None: not an interval join.
+        """
+        everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
+        table = self.table if everything else self.table.take(pa.array(entry))
+        window = self.plan.window
+        if start_us is None or not isinstance(window, WithinInput) or window.beside is None:
+            return table
+        which = table[INPUT].to_numpy()
+        visits = window.visits(self.place[entry], which, start_us)
+        marked = pa.array(np.where(visits, visiting(which), which), table[INPUT].type)
+        return table.set_column(table.schema.get_field_index(INPUT), INPUT, marked)
+
+    def accumulate(
+        self, entry: Ints, groups: Groups, before: pa.Table | None, start_us: Ints | None = None
+    ) -> pa.Table:
         """Add entries to accumulators, group by group.
 
         Args:
             entry: int64, indices of rows or slices.
             groups: of the entries.
             before: the accumulators so far, one per group; None: new ones.
+            start_us: int64, the start of the window of each entry, for interval joins; None: not one.
         """
-        everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
-        table = self.table if everything else self.table.take(pa.array(entry))
+        table = self.rows_of(entry, start_us)
         columns: list[pa.Array] = []
         for bound in self.plan.in_state:
             accumulation = bound.accumulation
