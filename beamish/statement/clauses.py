@@ -210,6 +210,7 @@ class Rows:
         windows: the windows that a function of Flink's gives the rows; None: it has none.
         time: the event-time column that the statement names for it; None: it names none.
         partition: the expressions that make a session; None: not set.
+        groups: the statement with GROUP BY whose groups they are; None: they are rows.
     """
 
     name: str
@@ -217,6 +218,7 @@ class Rows:
     windows: WindowOption | None = None
     time: Name | None = None
     partition: Sequence[Tree] | None = attrs.field(default=None, eq=False)
+    groups: Statement | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen

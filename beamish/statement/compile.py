@@ -32,6 +32,7 @@ from beamish.statement.over_panes import (
 )
 from beamish.statement.tables import Table
 from beamish.statement.text import Call, Text, Tree, span_of
+from beamish.statement.top_panes import numbered_panes
 from beamish.statement.top_rows import ROWS
 from beamish.windows import Sessions
 
@@ -111,12 +112,19 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: 
     read = parsed(_PARSERS[dialect](text, {*NAMES, *FUNCTIONS, *aggregates}), text)
     sources = sources.declared(text, read)
     read = sources.named(read)
+    if read.rows.groups is not None:
+        return _numbered(text, read, read.rows.groups, sources, aggregates)
     if read.is_over or read.is_of_windows:
         over = compiled_over(text, read, sources, aggregates)
         items = [item for item in over.items if item is not None]
         return Compiled(text, read, [over.rows], over.pipeline, None, over.having, items, over.places, over)
     if read.joins:
         return _joined(text, read, sources)
+    return _grouped(text, read, sources, aggregates)
+
+
+def _grouped(text: Text, read: Statement, sources: Sources, aggregates: UserAggregates) -> Compiled:
+    """Compile a statement with GROUP BY."""
     owners = (read.rows.alias.lower(),)
     table = Table(text, read.rows, sources.tables[read.rows.name]) if read.rows.name in sources.tables else None
     before = Before(text, owners, {} if table is None else table.spelled, sources.offset)
@@ -149,6 +157,16 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: 
     places = {f"key_by({key.name!r})": span_of(key.tree).start for key in keys}
     places |= {f"accumulate({name}=": span.start for span, one in aggregates_.items() for name in one.accumulations}
     return Compiled(text, read, [rows], pipeline, None, having, shown, places)
+
+
+def _numbered(text: Text, read: Statement, groups: Statement, sources: Sources, aggregates: UserAggregates) -> Compiled:
+    """Compile a statement that numbers the groups of another."""
+    plain = attrs.evolve(sources, on_error="fail", with_dropped=False)
+    inner = _grouped(text, plain.named(groups), plain, aggregates)
+    over = numbered_panes(text, read, inner.grouped, inner.inputs, inner.pipeline)
+    over = attrs.evolve(over, pipeline=sources.finish(over.pipeline))
+    items = [item for item in over.items if item is not None]
+    return Compiled(text, read, inner.inputs, over.pipeline, None, over.having, items, inner.places | over.places, over)
 
 
 def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:

@@ -187,6 +187,13 @@ class FlinkParser(Declarations):
 
     def _over_windows(self, read: Statement) -> Statement:
         """A query with OVER; of rows with windows the first ones of each."""
+        if read.rows.groups is not None and (read.outer is None or read.where is not None):
+            raise self._text.error(
+                read.begins["SELECT"],
+                "around a GROUP BY rows are numbered by ROW_NUMBER() in one SELECT, and WHERE n <= 3 stands in another around it",
+            )
+        if read.rows.groups is not None:
+            return read
         if read.rows.windows is None:
             first = read.outer is not None
             return attrs.evolve(read, emit=Emit(read.emit.kind, "changes" if first else "final"))
@@ -370,10 +377,9 @@ class FlinkParser(Declarations):
         self._advance()
         while not self._match(TokenType.R_PAREN):
             clause = self._clause() if self._curr else None
-            if clause not in ("SELECT", "FROM", "WHERE") or clause in begins:
+            if clause not in ("SELECT", "FROM", "WHERE", "GROUP_BY") or clause in begins:
                 raise self._expected(
-                    "a SELECT within another numbers rows, and has SELECT, FROM and WHERE, each once: expected ')'",
-                    "OVER",
+                    "a SELECT within another has SELECT, FROM, WHERE and GROUP BY, each once: expected ')'", "OVER"
                 )
             begins[clause] = self._curr.start
             self._advance()
@@ -382,12 +388,38 @@ class FlinkParser(Declarations):
             raise self._text.error(next(iter(begins.values()), self._prev.start), REFUSED["SELECT"])
         rows: Rows = parts["FROM"][0]
         items = parts["SELECT"]
+        if "GROUP_BY" in begins:
+            return self._groups(begins, parts)
         if len(items) == 1 and items[0].tree.is_star and items[0].over is None and "WHERE" not in parts:
             return rows
         if self.inner is not None:
             raise self._text.error(begins["SELECT"], REFUSED["SELECT"])
         self.inner = Inner(items, parts.get("WHERE"), begins)
         return rows
+
+    def _groups(self, begins: Mapping[str, int], parts: Mapping[str, Any]) -> Rows:
+        """The groups of a query in brackets."""
+        rows, condition = parts["FROM"][0], parts.get("WHERE")
+        emit, end = Emit("push", "final"), self._prev.start
+        read = Statement(
+            None,
+            {},
+            begins,
+            parts["SELECT"],
+            rows,
+            (),
+            Windows(),
+            condition,
+            parts["GROUP_BY"],
+            None,
+            emit,
+            end,
+            dialect=FLINK,
+        )
+        groups = self._grouped(read)
+        if self.inner is not None or groups.windows.option.is_all_of_time or groups.emit.refinement != "final":
+            raise self._text.error(begins["SELECT"], f"groups are numbered in windows alone: {REFUSED['SELECT']}")
+        return attrs.evolve(rows, windows=None, groups=groups)
 
     def _windowed(self) -> Rows:
         """A table with windows: TUMBLE(TABLE t, DESCRIPTOR(ts), ...)."""

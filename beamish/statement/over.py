@@ -117,20 +117,20 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
         assert read.rows.time is not None  # noqa: S101 - a window function names it
         every = TopRows(_EVERY, by=read.rows.time.text, least=True)
         return _compiled_rows(text, read, every, start, before, keys, kept, sources)
-    over = _one_of(text, read)
+    over = one_over(text, read)
     keys = [before.column(tree) for tree in over.partition]
     numbered = is_numbered(read)
     if numbered and read.dialect is not KSQLDB:  # as Flink's, whose numbers are corrected however late a row is
-        top = top_rows(text, read, over, before)
+        top = top_rows(text, read, over, before.column)
         return _compiled_rows(text, read, top, start, before, keys, kept, sources)
     stream = sources.stream(text, read.rows)
     event_time = stream.flow.sources[0].event_time
     if numbered and isinstance(event_time, str) and is_top(over, event_time):
-        top = top_rows(text, read, over, before)
+        top = top_rows(text, read, over, before.column)
         return _compiled_rows(text, read, top, start, before, keys, kept, sources)
     by = _order_by(text, over, before, owners, stream.flow.sources[0].event_time)
     made = [_item(text, item, before, owners, aggregates) for item in read.items]
-    names = _names(text, read.items, made, read.dialect)
+    names = names_of(text, read.items, made, read.dialect)
     accumulations: dict[str, Accumulation] = {}
     for one in made:
         accumulations |= {} if one is None else one.accumulations
@@ -139,7 +139,7 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
         stage = _emitting(text, read, sources.finish(stage)).accumulate(**accumulations)
         stage.flow.completed.check()
     shown = _shown(made, names, keys)
-    having = None if read.outer is None else _having(text, read.outer, shown, owners)
+    having = None if read.outer is None else outer_condition(text, read.outer, shown, owners)
     rows = before.input(read.rows, kept)
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "timestamp", "window", "pane", "dropped")))
     places = {f"accumulate({name}=": item.over.start for item in read.items if item.over for name in accumulations}
@@ -175,8 +175,8 @@ def _compiled_rows(  # noqa: PLR0917 - the parts of a statement
             stage = stage.accumulating_and_retracting().only_updated_panes() if read.is_over else stage.discarding()
         stage = stage.accumulate(**{ROWS: top})
         stage.flow.completed.check()
-    shown = _shown(made, _names(text, read.items, made, read.dialect), keys)
-    having = None if read.outer is None else _having(text, read.outer, shown, owners, within=(ROWS,))
+    shown = _shown(made, names_of(text, read.items, made, read.dialect), keys)
+    having = None if read.outer is None else outer_condition(text, read.outer, shown, owners, within=(ROWS,))
     rows = before.input(read.rows, kept)
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "window", "pane", "dropped")))
     return OverRows(
@@ -201,7 +201,7 @@ class _Made:
     accumulations: Mapping[str, Accumulation] = attrs.Factory(dict)
 
 
-def _one_of(text: Text, read: Statement) -> Over:
+def one_over(text: Text, read: Statement) -> Over:
     """The OVER of all items: rows have one key and one order."""
     first: tuple[str, Over] | None = None
     for item in read.items:
@@ -332,7 +332,8 @@ def _literal(text: Text, tree: Tree) -> Any:
     return -number if negative else number
 
 
-def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None], dialect: Dialect) -> list[Name]:
+def names_of(text: Text, items: Sequence[Item], made: Sequence[object], dialect: Dialect) -> list[Name]:
+    """The names of items; of those for which nothing is made they are not checked."""
     names: list[Name] = []
     for number, (item, one) in enumerate(zip(items, made, strict=True)):
         at = span_of(item.tree).start
@@ -343,7 +344,7 @@ def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None], dial
     return names
 
 
-def _having(
+def outer_condition(
     text: Text, tree: Tree, shown: Sequence[Shown | None], owners: Sequence[str], within: Sequence[str] = ()
 ) -> Expression:
     """The condition of the outer statement: over the items of the inner one; ``within``: where other columns of its rows are."""

@@ -238,6 +238,29 @@ def test_rows_by_number_in_each_window_are_final():
     )
 
 
+GROUPED = "SELECT window_start, window_end AS e, k, SUM(x) AS s, COUNT(*) FROM {} GROUP BY window_start, window_end, k"
+
+
+@pytest.mark.parametrize(
+    ("items", "partition", "first"),
+    [
+        ("*", "window_start, e", ["window_start", "e", "k", "s", "EXPR$4", "n"]),
+        ("n, s AS most", "e, window_start", ["n", "most"]),
+        ("k, n", "window_start, k, e", ["k", "n"]),
+    ],
+)
+def test_groups_are_numbered_in_each_window(items, partition, first):
+    grouped = GROUPED.format(f"TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE})")
+    query = flink(T + NUMBERED.format(items, partition, "s DESC", f"({grouped})", "n <= 1"))
+    rows = TestStream().add([{"ts": ts, "k": k, "x": x} for ts, k, x in ((61, "a", 4), (62, "b", 6), (63, "a", 1))])
+    panes = query.run(rows.advance_watermark_to(60).advance_watermark_to(120))
+    values = [{**pane.key, **pane.values} for pane in panes]
+    known = {"k": "b", "s": 6, "most": 6, "EXPR$4": 1, "n": 1}
+    assert all(value == known[name] for name, value in values[-1].items() if name in known)
+    assert sorted(values[-1]) == sorted(first)
+    assert len(panes) == (2 if ", k" in partition else 1)
+
+
 def test_qualify_is_a_condition_on_numbers():
     inner = "SELECT k, x, ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC) AS n FROM t"
     assert flink(f"{inner} QUALIFY n <= 2").pipeline == flink(f"SELECT * FROM ({inner}) WHERE n <= 2").pipeline
