@@ -63,7 +63,7 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
         kept["keep_rows"] = draw(st.dictionaries(st.sampled_from(two), st.integers(1, 3)))
     if cuts and draw(st.booleans()):
         kept["keep_for"] = draw(st.dictionaries(st.sampled_from(two), st.sampled_from([1, 4, 12])))
-    kinds = JOINS[:1] if window.overlaps else JOINS
+    kinds: tuple[Any, ...] = JOINS[:1] if window.overlaps else JOINS
     if isinstance(window, bm.Within):
         one_sided = a.RightOuterJoin if two[0] == window.of else a.LeftOuterJoin
         kinds = (a.InnerJoin, one_sided, *([] if "keep_rows" in kept else [a.FullOuterJoin]))
@@ -78,7 +78,7 @@ def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accu
     before, after = draw(
         st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0), (-1, 4), (6, -2), (-2, 2)])
     )
-    inclusive = draw(st.sampled_from(["both", "both", "left", "right", "neither"] if before + after else ["both"]))
+    inclusive: Any = draw(st.sampled_from(["both", "both", "left", "right", "neither"] if before + after else ["both"]))
     one_sided = {(of, other): a.RightOuterJoin, (other, of): a.LeftOuterJoin}
     sides = draw(st.sampled_from(list(one_sided)))
     kind = draw(st.sampled_from([a.InnerJoin, one_sided[sides], a.FullOuterJoin]))
