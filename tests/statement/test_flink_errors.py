@@ -15,6 +15,7 @@ TUMBLE = f"TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE})"
 BOUNDS = "GROUP BY window_start, window_end"
 JOINED = "SELECT a.k, b.y FROM a JOIN b"
 WINDOWED = f"SELECT a.k FROM (SELECT * FROM {TUMBLE.replace('TABLE t', 'TABLE a')}) a"
+VIEW = f"CREATE VIEW v AS SELECT k, window_time AS r, SUM(x) AS s FROM {TUMBLE} GROUP BY window_start, window_end, window_time, k;"
 NUMBERED = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY x) AS n FROM t) "
 
 
@@ -28,7 +29,11 @@ REFUSED = {
     "SELECT k, COUNT(*) FROM t WHERE k = 'a^\\n' GROUP BY k": "a backslash is itself in Flink",
     # declarations
     f"{T}CREATE TABLE ^t (k STRING); SELECT COUNT(*) FROM t": "declared twice",
-    "CREATE ^VIEW v AS SELECT k FROM t; SELECT COUNT(*) FROM v": "a statement is one query.*first.then",
+    "CREATE ^VIEW v AS SELECT k FROM t; SELECT COUNT(*) FROM v": "a view is a query with GROUP BY.*first.then",
+    f"{T}CREATE VIEW v AS ^SELECT k, COUNT(*) AS n FROM t GROUP BY k; SELECT SUM(n) FROM v": "numbered in windows alone",
+    f"{T}{VIEW} SELECT SUM(s) FROM TUMBLE(TABLE v, DESCRIPTOR(^k), {MINUTE}) {BOUNDS}": "of its window_time",
+    f"{T}{VIEW} SELECT SUM(^s + 1) FROM TUMBLE(TABLE v, DESCRIPTOR(r), {MINUTE}) {BOUNDS}": "not in the inner SELECT list",
+    f"{T}{VIEW} ^SELECT SUM(s) FROM v": "grouped again in windows",
     "CREATE TABLE t (^ts AS TO_TIMESTAMP(x)); SELECT COUNT(*) FROM t": r"ts is computed.*df.withColumn\('ts'",
     "CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ^SOURCE_WATERMARK()); SELECT COUNT(*) FROM t": "ts minus an interval",
     "CREATE TABLE t (WATERMARK FOR ts AS ^ts + INTERVAL '1' SECOND); SELECT COUNT(*) FROM t": "another policy is an argument",
