@@ -70,6 +70,7 @@ class Declarations(StatementParser):
         self._kinds: dict[str, str | None] = {}
         self._settings: dict[str, tuple[str, int]] = {}
         self._views: dict[str, Statement] = {}
+        self._processing: set[str] = set()
 
     def _query(self, name: str | None, properties: Mapping[str, Any]) -> Statement:
         """The query."""
@@ -229,12 +230,13 @@ class Declarations(StatementParser):
             return schema
         name = self._name("expected the name of a column", "CREATE")
         if self._match(TokenType.ALIAS):
-            processing = self._curr and word_of(self._curr) == "PROCTIME"
-            if not processing:
+            if not self._curr or word_of(self._curr) != "PROCTIME":
                 raise self._text.error(
                     name.start,
                     f"{name.text} is computed: compute it in the DataFrame: df.withColumn({name.text!r}, ...)",
                 )
+            self._processing.add(name.text.lower())
+            schema = attrs.evolve(schema, processing=(*schema.processing, name.text.lower()))
         self._is_of_kind(name.text, KINDS.get(self._curr.text.upper()) if self._curr else None)
         depth = 0
         while self._curr:

@@ -56,6 +56,7 @@ class FlinkParser(WindowParser):
     def __init__(self, text: Text, aggregates: Collection[str]) -> None:
         super().__init__(text, {*aggregates, "STDDEV_SAMP"})
         self._bounds_of: list[tuple[str, str, int]] = []
+        self._orders = False
 
     def check_literals(self) -> None:
         """Refuse a backslash within a literal, which Spark reads otherwise, and text in double quotes."""
@@ -444,6 +445,12 @@ class FlinkParser(WindowParser):
             return NamedOver(self._name("expected the name of a window, or (", "OVER"), start)
         return super()._over()
 
+    def _ordered(self) -> tuple[Tree, bool, int]:
+        self._orders = True
+        made = super()._ordered()
+        self._orders = False
+        return made
+
     def _defined(self, items: Sequence[Item], windows: Mapping[str, Over]) -> list[Item]:
         """The items with the windows that their OVER names."""
         made = []
@@ -526,6 +533,12 @@ class FlinkParser(WindowParser):
     def _check(self, node: Tree, tree: Tree) -> None:
         super()._check(node, tree)
         start = span_of(node).start
+        if isinstance(node, exp.Column) and node.name.lower() in self._processing and not self._orders:
+            raise self._text.error(
+                start,
+                f"{node.name} is processing time, which only ROW_NUMBER() OVER (PARTITION BY k ORDER BY {node.name}) has here, with "
+                "WHERE n = 1 around it; take an event time",
+            )
         if isinstance(node, exp.Bracket) and not any(one.is_string for one in node.expressions):
             raise self._text.error(
                 start, f"{self._text[span_of(node)]}: Flink counts from 1 and Spark from 0: write ELEMENT_AT(a, 1)"

@@ -20,7 +20,7 @@ from beamish.accumulations import (
 )
 from beamish.statement.flink_times import interval_us
 from beamish.testing import TestStream
-from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly
+from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly
 
 T = "CREATE TABLE t (k STRING, x INT, y DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('a' = 'b');\n"
 FIVE = bm.BoundedOutOfOrderness("5 seconds")
@@ -211,6 +211,15 @@ def test_a_window_function_alone_gives_each_row_with_its_windows():
     assert [str(row[3])[11:19] for row in shown(sessions, ROWS.advance_watermark_to(200))] == ["00:03:01"] * 2 + [
         "00:03:02"
     ]
+
+
+def test_the_first_row_by_arrival_is_emitted_once():
+    declared = "CREATE TABLE t (k STRING, x INT, p AS PROCTIME()) WITH (...);"
+    query = flink(declared + NUMBERED.format("k, x, n", "k", "p ASC", "t", "n = 1"))
+    once = bm.Pipeline().key_by("k").window(bm.GlobalWindow()).trigger(AfterCount(1), allow_data_loss=True).discarding()
+    assert query.pipeline == once.accumulate(**{"first rows": TopRows(1, by="k", least=True)})
+    rows = TestStream().add([{"k": "a", "x": 2}]).add([{"k": "b", "x": 5}, {"k": "a", "x": 1}, {"k": "b", "x": 4}])
+    assert shown(query, rows) == [("PANE", "a", 2, 1), ("PANE", "b", 4, 1)]
 
 
 def test_rows_by_number_in_each_window_are_final():

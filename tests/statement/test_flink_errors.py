@@ -16,6 +16,7 @@ BOUNDS = "GROUP BY window_start, window_end"
 JOINED = "SELECT a.k, b.y FROM a JOIN b"
 WINDOWED = f"SELECT a.k FROM (SELECT * FROM {TUMBLE.replace('TABLE t', 'TABLE a')}) a"
 VIEW = f"CREATE VIEW v AS SELECT k, window_time AS r, SUM(x) AS s FROM {TUMBLE} GROUP BY window_start, window_end, window_time, k;"
+P = "CREATE TABLE t (k STRING, p AS PROCTIME()); "
 NUMBERED = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY x) AS n FROM t) "
 
 
@@ -103,6 +104,9 @@ REFUSED = {
     f"{NUMBERED}^QUALIFY n <= 3": "write WHERE",
     f"{NUMBERED}WHERE ^x > 3": "needs a bound",
     f"{T}SELECT * FROM (SELECT *, ROW_NUMBER() ^OVER (PARTITION BY k ORDER BY x) AS n FROM {TUMBLE}) WHERE n = 1": "PARTITION BY window_start, window_end",
+    f"{P}SELECT ^p, COUNT(*) FROM t GROUP BY p": "p is processing time",
+    f"{P}{NUMBERED.replace('ORDER BY x', 'ORDER BY ^p DESC')}WHERE n = 1": "only the first row of each key",
+    f"{P}{NUMBERED.replace('ORDER BY x', 'ORDER BY ^p')}WHERE n = 2": "only the first row of each key",
     # joins
     f"{JOINED.replace('JOIN', '^JOIN')} ON a.k = b.k": "without bounds in time on both sides.*BETWEEN",
     f"{JOINED.replace('JOIN', '^JOIN')} ON a.k = b.k AND a.ts > b.ts - {MINUTE}": "without bounds in time on both sides",
@@ -122,7 +126,9 @@ REFUSED = {
 def test_errors_mark_the_position_and_name_the_fix(text):
     at, said = text.index("^"), text.replace("^", "", 1)
     options = (
-        {} if T in text or "DESCRIPTOR(^ts)" in text else {"event_time": "ts", "watermark": bm.BoundedOutOfOrderness(0)}
+        {}
+        if T in text or P in text or "DESCRIPTOR(^ts)" in text
+        else {"event_time": "ts", "watermark": bm.BoundedOutOfOrderness(0)}
     )
     with pytest.raises(bm.SqlError, match=f"(?s){REFUSED[text]}") as raised:
         flink(said, **options)
