@@ -293,7 +293,7 @@ class Emit:
         retracting: whether RETRACTING is set.
         every: at most how often; None: not set.
         early: how often before the window's end, 0 for each row; None: not then.
-        late: how often after it, likewise; None: with each row that is not too late.
+        late: how often after it, likewise; None: not then.
     """
 
     kind: Kind

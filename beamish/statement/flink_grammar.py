@@ -285,10 +285,10 @@ class FlinkParser(WindowParser):
         if fires["late"] is not None and not lateness:
             at = self._settings[f"{EMIT}late-fire.enabled"][1]
             raise self._text.error(at, f"{EMIT}late-fire.enabled needs {EMIT}allow-lateness: how late rows may be")
-        if lateness and fires["late"] is None:
-            fires["late"] = Duration(0)  # each row fires its window again
+        if fires["late"] is None:
+            lateness = None  # as in Flink, where a late row is emitted by a late trigger alone
         if fires["early"] is None and fires["late"] is None:
-            return Emit(kind, "final"), lateness
+            return Emit(kind, "final"), None
         return Emit(kind, "changes", retracting=True, **fires), lateness
 
     def _setting_duration(self, name: str) -> Duration | None:

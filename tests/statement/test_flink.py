@@ -122,7 +122,9 @@ def test_a_key_may_be_left_out():
 SETTINGS = {
     "early-fire.enabled true; early-fire.delay 10 s": (Repeatedly(AfterProcessingTime(10)), None, 0),
     "early-fire.enabled true; early-fire.delay 0 ms": (Always(), None, 0),
-    "allow-lateness 1 h": (None, Always(), "1 hour"),
+    "allow-lateness 1 h": (None, None, 0),
+    "allow-lateness 1 h; early-fire.enabled true; early-fire.delay 0 ms": (Always(), None, 0),
+    "allow-lateness 1 h; late-fire.enabled true; late-fire.delay 0": (None, Always(), "1 hour"),
     "allow-lateness 1 h; late-fire.enabled true; late-fire.delay 1min": (
         None,
         Repeatedly(AfterProcessingTime("1 minute")),
