@@ -211,6 +211,7 @@ class Rows:
         time: the event-time column that the statement names for it; None: it names none.
         partition: the expressions that make a session; None: not set.
         groups: the statement with GROUP BY whose groups they are; None: they are rows.
+        updated_within: how long before its end a window needs a row to be emitted; None: any row in it is enough.
     """
 
     name: str
@@ -219,6 +220,7 @@ class Rows:
     time: Name | None = None
     partition: Sequence[Tree] | None = attrs.field(default=None, eq=False)
     groups: Statement | None = attrs.field(default=None, eq=False)
+    updated_within: Duration | None = None
 
 
 @attrs.frozen

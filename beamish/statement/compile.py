@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
+from beamish.modes import TimestampCombiner
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
 from beamish.statement.clauses import KSQLDB, DialectName, Name, Statement
@@ -29,6 +30,7 @@ from beamish.statement.over_panes import (
     check_known,
     check_name,
     shown_of,
+    updated_panes,
     without_brackets,
 )
 from beamish.statement.tables import Table
@@ -158,6 +160,10 @@ def _grouped(
     with text.at(_begins(read)):
         stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
         stage = stage.allowed_lateness(read.windows.grace or 0).accumulate(**accumulations)
+        if read.rows.updated_within is not None:
+            stage = stage.timestamp_combiner(TimestampCombiner.LATEST)
+            updated = updated_panes(text, read.rows.updated_within, read.begins["SELECT"])
+            having = updated if having is None else all_of([updated, having])
         vanishes = having is not None or table is not None or isinstance(read.windows.option, Sessions)
         stage = emitting(stage, read.emit, vanishes=vanishes)
         pipeline = stage if latest is None else latest.then(stage)

@@ -37,6 +37,7 @@ _OTHERWISE: Mapping[str, str] = {
 }
 
 
+_ONLY_GROUPS = "EMITONLYONUPDATE is of a query with GROUP BY window_start, window_end alone; leave it out"
 _LITERALS = re.compile(r"--[^\n]*|/\*.*?\*/|`[^`]*`|(?P<text>'(?:[^']|'')*')|(?P<quote>\")", re.DOTALL)
 
 
@@ -113,6 +114,8 @@ class FlinkParser(WindowParser):
         )
         if pending:
             self._check_settings(None)
+            if any(one.updated_within is not None for one in (rows, *(join.rows for join in pending))):
+                raise self._text.error(begins["SELECT"].start, _ONLY_GROUPS)
             rows, joins, filters = joins_of(self._text, read, pending)
             changes = all(join.within is not None and join.how == "inner" for join in joins)
             emit = Emit(emit_kind, "changes" if changes else "final")
@@ -154,6 +157,8 @@ class FlinkParser(WindowParser):
             emit, lateness = self._emit_settings(read.emit.kind)
             return attrs.evolve(read, rows=rows, group_by=keys, windows=Windows(group.option, lateness), emit=emit)
         windows = read.rows.windows
+        if read.rows.updated_within is not None and "GROUP_BY" not in read.begins:
+            raise self._text.error(read.begins["SELECT"], _ONLY_GROUPS)
         if windows is None:
             if "GROUP_BY" not in read.begins and not any(calls_in(item.tree) for item in read.items):
                 raise self._text.error(
@@ -179,6 +184,8 @@ class FlinkParser(WindowParser):
 
     def _over_windows(self, read: Statement) -> Statement:
         """A query with OVER; of rows with windows the first ones of each."""
+        if read.rows.updated_within is not None:
+            raise self._text.error(read.begins["SELECT"], _ONLY_GROUPS)
         if read.rows.groups is not None and (
             read.outer is None or read.where is not None or read.rows.windows is not None
         ):
@@ -400,6 +407,8 @@ class FlinkParser(WindowParser):
             dialect=FLINK,
         )
         groups = self._grouped(read)
+        if rows.updated_within is not None:
+            raise self._text.error(begins["SELECT"], _ONLY_GROUPS)
         if (
             rows.groups is not None
             or self.inner is not None

@@ -98,6 +98,28 @@ def test_bounds_and_the_time_of_windows_are_columns():
     assert list(panes[0].values) == ["window_start", "window_end", "window_time", "EXPR$3"]
 
 
+def test_a_window_may_need_a_row_in_its_last_step():
+    """The rows and answers are those of Flink's page of window functions."""
+    source = "CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' MINUTE, INTERVAL '10' MINUTE, INTERVAL '0' SECOND, true)"
+    query = flink(f"{T}SELECT SUM(x) AS total, window_end FROM {source} GROUP BY window_start, window_end")
+    rows = TestStream().add(
+        [{"ts": minute * 60, "k": "a", "x": x} for minute, x in ((5, 4), (7, 2), (9, 5), (11, 3), (13, 1), (17, 6))]
+    )
+    rows = rows.advance_watermark_to(3600)
+    assert [(row[1], row[2].minute) for row in shown(query, rows)] == [
+        (4, 6),
+        (6, 8),
+        (11, 10),
+        (3, 12),
+        (4, 14),
+        (10, 18),
+    ]
+    every = flink(query.text.replace(", true)", ", false)"))
+    assert [row[1] for row in shown(every, rows)] == [4, 6, 11, 3, 4, 4, 10, 10]
+    few = flink(f"{query.text} HAVING COUNT(*) < 2")
+    assert [row[1] for row in shown(few, rows)] == [4, 3]
+
+
 def test_groups_without_windows_are_changes_and_need_no_event_time():
     query = flink("SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING COUNT(*) < 3")
     rows = TestStream().add([{"k": "a"}]).add([{"k": None}, {"k": "a"}]).add([{"k": "a"}])
