@@ -333,6 +333,8 @@ class FlinkParser(WindowParser):
         if not self._curr:
             raise self._expected("expected the name of a source", "FROM")
         following = self._next.token_type if self._next else None
+        if self._curr.token_type == TokenType.LATERAL:
+            raise self._text.error(self._curr.start, REFUSED["LATERAL"])
         if self._curr.token_type == TokenType.L_PAREN and following == TokenType.SELECT:
             rows = self._sub_select()
         elif self._curr.token_type == TokenType.TABLE and following == TokenType.L_PAREN:
@@ -346,6 +348,10 @@ class FlinkParser(WindowParser):
             self._hint()
             rows = Rows(name, name, groups=self._views.get(name.lower()))
         as_of = self._as_of()
+        if self._curr and word_of(self._curr) == "MATCH_RECOGNIZE":
+            raise self._text.error(
+                self._curr.start, "MATCH_RECOGNIZE: rows are not matched against patterns here; leave it out"
+            )
         named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
         if self._match(TokenType.ALIAS) or named:
             rows = attrs.evolve(rows, alias=self._name("expected a name after AS", "FROM").text)

@@ -421,16 +421,22 @@ def test_event_time_may_be_an_argument():
     assert source.watermark == bm.BoundedOutOfOrderness("5 seconds", idle_timeout="1 minute")
 
 
+def test_explain_says_when_rows_are_emitted():
+    windowed = flink(
+        f"{T}SELECT * FROM {{}} WHERE n = 1".format(
+            f"(SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY x) AS n FROM TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE}))"
+        )
+    )
+    assert "one for each row, when the window expires" in windowed.explain()
+    assert "window_start, window_end, window_time, ROW_NUMBER() as n" in " ".join(windowed.explain().split())
+    late = flink(f"{T}SELECT COUNT(*) FROM t GROUP BY TUMBLE(ts, {MINUTE})").explain()
+    assert "table.exec.emit.allow-lateness is not set" in late
+
+
 def test_a_query_is_a_value():
     query = flink(f"{T}SELECT k, COUNT(*) AS n FROM t GROUP BY k")
     assert pickle.loads(pickle.dumps(query)) == query
     assert eval(repr(query), {"sql": bm.sql}) == query
-    assert (
-        "table.exec.emit.allow-lateness is not set"
-        in flink(
-            f"{T}SELECT COUNT(*) FROM TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE}) GROUP BY window_start, window_end"
-        ).explain()
-    )
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ REFUSED = {
     f"{NUMBERED}^QUALIFY n <= 3": "write WHERE",
     f"{NUMBERED}WHERE ^x > 3": "needs a bound",
     f"{T}SELECT * FROM (SELECT *, ROW_NUMBER() ^OVER (PARTITION BY k ORDER BY x) AS n FROM {TUMBLE}) WHERE n = 1": "PARTITION BY window_start, window_end",
+    "SELECT * FROM t ^MATCH_RECOGNIZE (PARTITION BY k)": "not matched against patterns",
+    "SELECT a FROM t, ^LATERAL f(x)": "LATERAL: a statement has one source",
     f"{P}SELECT ^p, COUNT(*) FROM t GROUP BY p": "p is processing time",
     f"{P}{NUMBERED.replace('ORDER BY x', 'ORDER BY ^p DESC')}WHERE n = 1": "only the first row of each key",
     f"{P}{NUMBERED.replace('ORDER BY x', 'ORDER BY ^p')}WHERE n = 2": "only the first row of each key",
