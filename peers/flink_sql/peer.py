@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.instants import instant_us
-from beamish.pane import PaneKind
+from beamish.pane import Pane, PaneKind
 from beamish.testing import TestStream
 from peers.cases import without_parts
 from peers.peer import Case, Peer, Row
@@ -148,7 +148,7 @@ def _group_window(draw: st.DrawFn) -> Case:
     keys = draw(_group_keys)
     arguments = ", ".join(["ts", *map(_interval, draw(_sizes[kind]))])
     lateness = draw(st.sampled_from([0, 3, 1000]))
-    settings = {}
+    settings: dict[str, str] = {}
     if kind != "SESSION":
         for fire in ("early-fire", "late-fire") if lateness else ("early-fire",):
             if draw(st.booleans()):
@@ -432,12 +432,13 @@ def text_of(case: Case) -> str:
 def _changes(case: Case) -> Iterator[tuple[str, list[Any], int | None]]:
     """The panes as changes, with the watermark before their step."""
     query = bm.sql(text_of(case), dialect="flink")
-    watermark, of = None, case.get("script", [])
-    found: list[tuple[Any, int | None]] = []
-    for (_, panes), event in zip(_script(case).trace(query), [*of, {}], strict=True):
+    watermark: int | None = None
+    found: list[tuple[Pane, int | None]] = []
+    for (_, panes), event in zip(_script(case).trace(query), [*case["script"], {}], strict=True):
         found += [(pane, watermark) for pane in panes if pane.kind is not PaneKind.DROPPED]
         watermark = event.get("watermark", watermark)
-    for (pane, at), (after, _) in zip_longest(found, found[1:], fillvalue=(None, None)):
+    following = [pane for pane, _ in found[1:]]
+    for (pane, at), after in zip_longest(found, following):
         values = _plain(case, {**pane.key, **pane.values})
         if pane.kind is PaneKind.RETRACTION:
             replaced = after is not None and after.kind is PaneKind.PANE and after.window == pane.window
