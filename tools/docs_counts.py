@@ -106,14 +106,18 @@ ON_TOP = (
     "features",
     "flink-sql",
     "gaps",
+    "joins",
     "over",
     "peers",
     "reference/accumulations",
     "reference/over",
     "rules/features",
     "rules/gaps",
+    "rules/joins",
     "rules/over",
     "rules/rolling",
+    "rules/upserts",
+    "upserts",
 )
 """Pages of kinds of stages, lists of names, and what peers differ in: the limit of all words does not count them."""
 
