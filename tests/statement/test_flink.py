@@ -344,7 +344,13 @@ SECONDS = "INTERVAL '{}' SECOND"
     ],
 )
 @pytest.mark.parametrize(
-    ("how", "join"), [("JOIN", InnerJoin), ("LEFT JOIN", LeftOuterJoin), ("RIGHT OUTER JOIN", RightOuterJoin)]
+    ("how", "join"),
+    [
+        ("JOIN", InnerJoin),
+        ("LEFT JOIN", LeftOuterJoin),
+        ("RIGHT OUTER JOIN", RightOuterJoin),
+        ("FULL JOIN", FullOuterJoin),
+    ],
 )
 def test_an_interval_join_is_within_its_bounds(bounds, how, join):
     query = flink(f"SELECT a.k, b.z FROM a {how} b ON a.k = b.k AND {bounds}", **PAIR)
@@ -361,6 +367,11 @@ def test_a_join_may_stand_under_where():
         **PAIR,
     )
     assert shown(query, BOTH) == [("PANE", 1, 7)]
+    after = flink(
+        "SELECT a.k FROM a, b WHERE a.k = b.k AND a.ts BETWEEN b.ts + INTERVAL '1' SECOND AND b.ts + INTERVAL '2' SECOND",
+        **PAIR,
+    )
+    assert after.pipeline.flow.stage.options.window == bm.Within(2, of="b", after=-1)
     half_open = flink(
         "SELECT a.k FROM a, b WHERE a.k = b.k AND a.ts >= b.ts AND a.ts < b.ts + INTERVAL '1' SECOND", **PAIR
     )
