@@ -113,6 +113,7 @@ ON_TOP = (
     "rules/gaps",
     "rules/over",
     "rules/rolling",
+    "rules/stage-rows",
     "rules/upserts",
     "upserts",
 )

@@ -23,6 +23,7 @@ PAGES = [
     "panes",
     "output",
     "stages",
+    "stage-rows",
     "suppress",
     "gaps",
     "upserts",
