@@ -13,6 +13,7 @@ import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import (
     CoGroup,
+    Collect,
     Count,
     Fold,
     FullOuterJoin,
@@ -132,6 +133,8 @@ ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
 EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
+BY_PLAYS = bm.Pipeline().event_time("plays", bm.BoundedOutOfOrderness("1 hour")).window(TENS).accumulate(n=Count())
+AT_COLUMN = PLAIN.then(BY_PLAYS)
 SET = CHANGES.changes()
 UPSERTS = CHANGES.upserts()
 SOON = bm.UntilTimeLimit(5, clock="event")
@@ -329,6 +332,20 @@ FIXED = {
     "a sequence of a reserved name": [CHANGES.upserts(sequence_by="rate")],
     "upserts with a column called pane": [lambda: UPSERTS.run(TestStream().add([{**CHANGE, "my_pane": 5}]))],
     "upserts by a list": [START.key_by("name").upserts()],
+    # rows of later stages
+    "a lag in a later stage": [AT_COLUMN],
+    "an idle timeout in a later stage": [AT_COLUMN],
+    "event time after then": [AT_COLUMN, PLAIN.then(bm.Pipeline().window(TENS).accumulate(n=Count()))],
+    "windows of panes at another time": [AT_COLUMN],
+    "final results at a column without delay": [
+        LATE.accumulating().suppress(bm.UntilWindowCloses()).then(BY_PLAYS.accumulating().allowed_lateness(5))
+    ],
+    "a time column that is missing": [PLAIN.then(bm.Pipeline().window(TENS).accumulate(n=Count()))],
+    "a time column of text": [
+        lambda: PLAIN.with_columns(at=pc.field("plays").cast("double")).then(BY_PLAYS).run(ONE_ROW)
+    ],
+    "explode of no array": [lambda: PLAIN.accumulate(items=Collect("score")).explode("items").run(ONE_ROW)],
+    "explode of versions": [PLAIN.accumulate(items=Collect("score")).explode("items")],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],

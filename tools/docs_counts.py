@@ -116,6 +116,7 @@ ON_TOP = (
     "rules/joins",
     "rules/over",
     "rules/rolling",
+    "rules/stage-rows",
     "rules/upserts",
     "upserts",
 )

@@ -88,7 +88,7 @@ class RollingStage(WindowStage):
             behind_us=0 if self.suppress is None else behind_us(options, self.suppress),
             retracts=options.retracts,
             watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
-            slot=keys,
+            slot=None if options.explode else keys,
             follows=SlotSemantics.ONCE if self.is_final else follows,
         )
 
@@ -97,7 +97,7 @@ class RollingStage(WindowStage):
         of = make_plan(options, takes, self.shards_of(takes, shards))
         plan = RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final)
         operator = RollingOperator(plan, suppressed=self.suppress is not None)
-        return refined(operator, options.derived, options.having)
+        return refined(operator, options.derived, options.having, options.explode)
 
     def suppressed_by(self, suppress: Suppress) -> WindowStage:
         if isinstance(suppress.until, UntilWindowCloses):
