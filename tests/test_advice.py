@@ -54,6 +54,7 @@ from tests.refused import (
     ORDERS,
     PLAIN,
     RATES,
+    RETRACTING,
     ROW,
     START,
     TIMELESS,
@@ -370,6 +371,12 @@ FIXED = {
         MEETING.window(TENS).accumulate(n=InnerJoin("a", "b")),
     ],
     "grace above the history": [joined(rates=CHANGES.versions("2 days"), grace="2 days")],
+    "at arrival, within a tolerance": [joined(as_of="arrival"), joined(tolerance=5)],
+    "at arrival, early": [joined(as_of="arrival"), joined(early=True)],
+    "at arrival, retracting": [joined().accumulating_and_retracting()],
+    "at arrival, over a left that retracts": [
+        joined(RETRACTING, on={"team": "cur"}).accumulating_and_retracting(),
+    ],
     "forward without end": [joined(direction="forward", tolerance="10 minutes")],
     "forward past the history": [
         joined(rates=CHANGES.versions("25 hours"), direction="forward", tolerance="20 hours", grace="5 hours")

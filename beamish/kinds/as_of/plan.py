@@ -86,7 +86,7 @@ class AsOfPlan:
 
     def describe_stored(self) -> str:
         """The stored state, for explain."""
-        waits = "" if self.options.early else "rows until they are due, and "
+        waits = "" if self.options.early or self.options.at_arrival else "rows until they are due, and "
         corrected = self.table.options.allowed_lateness + self.options.ahead
         rows = f"; emitted rows until the watermark is {corrected} past them" if self.options.retracts else ""
         return f"{waits}of the table {self.table.describe_stored()}{rows}"
@@ -107,6 +107,7 @@ class AsOfPlan:
             "wait_for": options.wait_for.value,
             "allow_exact_matches": options.allow_exact_matches,
             **({} if options.direction == "backward" else {"direction": options.direction}),
+            **({"as_of": options.as_of} if options.at_arrival else {}),
             "mode": options.mode.value,
             "rows retract": left.retracts,
             "condition of rows": where_identity(left),
