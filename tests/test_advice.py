@@ -190,6 +190,7 @@ FIXED = {
     "match if of another input": [lambda: InnerJoin("a", "b", match_if={"b": pc.field("x") > 3})],
     "match if in words": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
     "match if null": [lambda: InnerJoin("a", "b", match_if={"a": ~pc.field("x").is_null()})],
+    "full join of the 65th input": [of(FullOuterJoin("b", "a"))],
     "full within, retain": [of(FullOuterJoin("a", "b"), bm.Within(1, of="a"))],
     "full within, keep_rows": [
         of(FullOuterJoin("a", "b", once=True, keep_for={"a": "1 hour"}), bm.Within(1, of="a")),
