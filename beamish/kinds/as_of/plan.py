@@ -106,8 +106,9 @@ class AsOfPlan:
             "early": options.early,
             "wait_for": options.wait_for.value,
             "allow_exact_matches": options.allow_exact_matches,
-            **({} if options.direction == "backward" else {"direction": options.direction}),
-            **({"as_of": options.as_of} if options.at_arrival else {}),
+            # None as in checkpoints of earlier versions, which have neither
+            "direction": None if options.direction == "backward" else options.direction,
+            "as_of": options.as_of if options.at_arrival else None,
             "mode": options.mode.value,
             "rows retract": left.retracts,
             "condition of rows": where_identity(left),
