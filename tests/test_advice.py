@@ -55,6 +55,7 @@ from tests.refused import (
     ORDERS,
     PLAIN,
     RATES,
+    RETRACTING,
     ROW,
     START,
     TIMELESS,
@@ -193,6 +194,7 @@ FIXED = {
     "match if of another input": [lambda: InnerJoin("a", "b", match_if={"b": pc.field("x") > 3})],
     "match if in words": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
     "match if null": [lambda: InnerJoin("a", "b", match_if={"a": ~pc.field("x").is_null()})],
+    "full join of the 65th input": [of(FullOuterJoin("b", "a"))],
     "full within, retain": [of(FullOuterJoin("a", "b"), bm.Within(1, of="a"))],
     "full within, keep_rows": [
         of(FullOuterJoin("a", "b", once=True, keep_for={"a": "1 hour"}), bm.Within(1, of="a")),
@@ -415,6 +417,12 @@ FIXED = {
         MEETING.window(TENS).accumulate(n=InnerJoin("a", "b")),
     ],
     "grace above the history": [joined(rates=CHANGES.versions("2 days"), grace="2 days")],
+    "at arrival, within a tolerance": [joined(as_of="arrival"), joined(tolerance=5)],
+    "at arrival, early": [joined(as_of="arrival"), joined(early=True)],
+    "at arrival, retracting": [joined().accumulating_and_retracting()],
+    "at arrival, over a left that retracts": [
+        joined(RETRACTING, on={"team": "cur"}).accumulating_and_retracting(),
+    ],
     "forward without end": [joined(direction="forward", tolerance="10 minutes")],
     "forward past the history": [
         joined(rates=CHANGES.versions("25 hours"), direction="forward", tolerance="20 hours", grace="5 hours")

@@ -259,6 +259,7 @@ SEVERAL_STAGES = {
     "as-of join of stages and joins": Case(
         versions.as_of_joins(lefts=("panes", "join", "rows"), tables=("panes", "rows", "versions")), versions.scripts
     ),
+    "as-of join at arrival": Case(versions.joins_at_arrival(), versions.scripts),
     "stage over an as-of join": Case(versions.followed(versions.as_of_joins(of=unlisted)), versions.scripts),
 }
 CONDITIONS = {

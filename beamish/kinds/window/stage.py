@@ -9,6 +9,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.accumulations.base.gathered import MOST_INPUTS
 from beamish.accumulations.base.one_input import OfInput
 from beamish.accumulations.joins import Join
 from beamish.contract.at_rest import Keeps
@@ -515,6 +516,11 @@ def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions,
     for of in accumulation.names_of_inputs:
         if of not in names:
             raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
+        marks = isinstance(accumulation, Join) and (all(accumulation.gives_alone) or bool(accumulation.match_if))
+        if marks and names.index(of) >= MOST_INPUTS:
+            raise PipelineError(
+                f"{where}: {of} is input {names.index(of) + 1} of the merge, and such a join is of the first {MOST_INPUTS}: name its inputs first"
+            )
     if accumulation.explodes and len(options.accumulations) > 1:
         raise PipelineError(
             f"{where}: a join emits one row per pair, so it must be the only accumulation; use CoGroup with others, or a second "
