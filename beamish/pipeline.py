@@ -562,7 +562,8 @@ class Pipeline:
         Its window then expires as at its end: rows in no pane yet are emitted in a last, on-time pane, and its state is dropped. A
         later row starts a new window, with pane number 0. Emitted panes stay: they are not retracted. A trigger that waits for
         the end, such as ``Never()``, thus emits one final pane per key (docs/rules/windows.md#forget-after). After ``over`` it drops
-        what is stored of a key for ever (docs/rules/over.md#over-idle-keys). A batch drops no keys.
+        what is stored of a key for ever (docs/rules/over.md#over-idle-keys), and with ``bm.Lifetime()`` among rolling spans the key, which
+        has its last row before (docs/rules/rolling.md#rolling-lifetime). A batch drops no keys.
 
         Args:
             span: a duration above 0, of event time, from the latest event time of the key's rows.
