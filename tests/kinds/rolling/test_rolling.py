@@ -310,8 +310,8 @@ def test_the_state_of_a_lifetime_is_one_accumulator_per_key():
     assert bound.operator.open(store).next_due_us is None
     tables = [name for name in store if "/s" in name]
     assert [name for name in tables if name.startswith("slices")] == []
-    parts = {row.stored: row for row in VISITS.state(script.advance_watermark_to(7200)).keys()}
-    past = parts["rows before these, of which only accumulators are stored"]
+    past, _ = VISITS.state(script.advance_watermark_to(7200)).keys()
+    assert past.stored == "rows before these, of which only accumulators are stored"
     assert (past.entries, past.last.minute, past.ends) == (20, 19, None)
     (held,) = VISITS.state(script.advance_watermark_to(7200)).held()
     assert (held.values["n_ever"], held.due) == (20, None)
