@@ -95,7 +95,7 @@ class Duration:
         for unit, unit_us in _UNITS_US.items():
             if unit != "week" and self.us % unit_us == 0 and (self.us != 0 or unit == "second"):
                 amount = self.us // unit_us
-                return f"{amount} {unit}{'' if amount == 1 else 's'}"
+                return f"{amount} {unit}{'' if abs(amount) == 1 else 's'}"
         raise AssertionError("every whole number is a multiple of one microsecond")
 
 

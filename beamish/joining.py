@@ -12,7 +12,7 @@ from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.as_of.stage import AsOfStage
-from beamish.kinds.versions.options import read_as_of
+from beamish.kinds.versions.options import Direction, read_as_of
 from beamish.kinds.window.stage import WindowStage
 from beamish.modes import BOTH_INPUTS, WaitFor
 from beamish.pipeline import Pipeline, only_takes, taken_by
@@ -92,6 +92,7 @@ def as_of_join(
     early: bool = False,
     wait_for: WaitFor = BOTH_INPUTS,
     allow_exact_matches: bool = True,
+    direction: Direction = "backward",
     **inputs: Pipeline,
 ) -> Pipeline:
     """Join each row with the version of a table that was valid at the row's own time (``pandas.merge_asof``, ``ASOF JOIN``, KIP-889).
@@ -106,12 +107,14 @@ def as_of_join(
         on: the left input's columns to join on: a name, names, or ``{left column: key column}``; None: the table's keys by their
             own names. Null matches nothing: such a row of an inner join is dropped (``null_key``).
         how: "inner": a row without a match is not emitted; "left": it is emitted with null.
-        tolerance: maximum age of the matching version, at least 0; None: unlimited.
+        tolerance: how far from the row's time the matching version may begin, at least 0; None: unlimited.
         grace: how far past a row the watermark must be before it is emitted, at least 0 and at most the history.
         early: rows are emitted EARLY on arrival; with retractions they are then corrected.
         wait_for: ``bm.BOTH_INPUTS``: the watermark is the least of both; ``bm.LEFT_INPUT``: the left input's only, for the
             table's history and lateness too.
         allow_exact_matches: whether a row matches a version that begins at its own time; otherwise the one valid a microsecond before.
+        direction: "backward": the version valid at the row's time; "forward": the first that begins then or later; "nearest": the
+            one of these two whose start is nearer, if equally near the earlier. The last two need a tolerance, for which rows wait.
         inputs: two: the left, a pipeline that declares ``event_time`` and ``where`` only, or a complete one whose panes are
             joined at their timestamps; then the table, a pipeline that ends in ``versions(...)``.
 
@@ -149,6 +152,7 @@ def as_of_join(
         early=early,
         wait_for=wait_for,
         allow_exact_matches=allow_exact_matches,
+        direction=direction,
     )
     if len(inputs) != 2:
         raise PipelineError(

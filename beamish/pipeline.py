@@ -33,6 +33,8 @@ from beamish.kinds.over.stage import OverStage
 from beamish.kinds.rolling.stage import rolling_or
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.upserts.options import read_upserts
+from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.kinds.versions.options import read_versions
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.plan.options import Retention, WindowOptions
@@ -562,8 +564,9 @@ class Pipeline:
         Its window then expires as at its end: rows in no pane yet are emitted in a last, on-time pane, and its state is dropped. A
         later row starts a new window, with pane number 0. Emitted panes stay: they are not retracted. A trigger that waits for
         the end, such as ``Never()``, thus emits one final pane per key (docs/rules/windows.md#forget-after). After ``over`` it drops
-        what is stored of a key for ever (docs/rules/over.md#over-idle-keys), and with ``bm.Lifetime()`` among rolling spans the key, which
-        has its last row before (docs/rules/rolling.md#rolling-lifetime). A batch drops no keys.
+        what is stored of a key for ever (docs/rules/over.md#over-idle-keys), after ``upserts`` the row of a key
+        (docs/rules/upserts.md#upserts-expiry), and with ``bm.Lifetime()`` among rolling spans the key, after a last row
+        (docs/rules/rolling.md#rolling-lifetime). A batch drops no keys.
 
         Args:
             span: a duration above 0, of event time, from the latest event time of the key's rows.
@@ -764,6 +767,72 @@ class Pipeline:
         if first.form is not None and first.form != form:
             raise PipelineError(f"{call} after {first.form.call()[1:]}: both define what a row does; use one of them")
         return self._with_input(form=form)
+
+    def upserts(
+        self,
+        *,
+        deleted: str | None = None,
+        sequence_by: str | None = None,
+        keep_deleted: DurationLike | None = None,
+    ) -> Pipeline:
+        """Read rows, or the panes of the stage before, as upserts of a table, and emit its changes.
+
+        A row sets the row of its key, or deletes it; the last one of each key is stored. A row that replaces another is emitted after the
+        retraction of that one, so a later stage is right while the table changes. The pipeline before it declares ``event_time`` and
+        ``key_by`` only; ``forget_after`` after it bounds how long rows are stored.
+
+        Args:
+            deleted: a boolean column: true for a delete. Null is false.
+            sequence_by: the column that orders the rows of a key, such as a Kafka offset or a log position; null is the least. None:
+                the event time. A row older than that of its key is dropped as ``superseded``.
+            keep_deleted: how far the watermark passes a delete until it expires, above 0; None: deletes are stored for ever.
+                An older row that arrives later brings its key back.
+
+        Returns:
+            a pipeline whose rows are the key columns, all others but those named here, ``window`` (null), ``pane`` (timing UNKNOWN,
+            index 0), ``timestamp`` (the row's event time).
+
+        Raises:
+            OptionError: an argument is invalid.
+            PipelineError: it has no keys, its input retracts, or the pipeline declares more.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> from beamish.triggers import Always
+            >>> orders = (
+            ...     bm.Pipeline()
+            ...     .event_time("at", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("id")
+            ...     .upserts(deleted="gone", sequence_by="offset")
+            ... )
+            >>> by_country = orders.then(
+            ...     bm.Pipeline()
+            ...     .key_by("country")
+            ...     .window(bm.GlobalWindow())
+            ...     .trigger(Always())
+            ...     .accumulating_and_retracting()
+            ...     .accumulate(orders=Count())
+            ... )
+            >>> first = {"at": 1, "id": 7, "country": "NO", "gone": False, "offset": 0}
+            >>> moved = {"at": 1, "id": 7, "country": "SE", "gone": False, "offset": 1}
+            >>> for pane in by_country.run(bm.testing.TestStream().add([first]).add([moved])):
+            ...     print(pane.kind, pane.key["country"], pane.values["orders"])
+            PANE NO 1
+            RETRACTION NO 1
+            PANE SE 1
+        """
+        options = read_upserts(deleted, sequence_by, keep_deleted)
+        (first, *others) = self.flow.inputs
+        if not others and self.flow.stage.declared("where") is not None:
+            UpsertsStage(options).check_call("where(...)")
+        if others or self.flow.stage != WindowStage():
+            raise PipelineError(
+                f"{options.call}: reads input rows, so the pipeline before it may declare event_time and key_by only; leave the rest out, or add a stage: first.then(bm.Pipeline().key_by(...).{options.call})"
+            )
+        if isinstance(first, Source) and first.form is not None:
+            UpsertsStage(options).check_form(first.form.call()[1:])
+        return Pipeline(Flow(UpsertsStage(options), (first,)))
 
     def changes(
         self, *, deleted: str | None = None, sequence_by: str | None = None, window: str | None = None

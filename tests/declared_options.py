@@ -21,6 +21,7 @@ from beamish.kinds.over.options import OverOptions
 from beamish.kinds.over.stage import OverStage
 from beamish.kinds.rolling.stage import RollingStage
 from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.plan.options import WindowOptions
@@ -122,6 +123,13 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
     if isinstance(stage, GapsStage):
         mode = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING if stage.lateness.us else None
         options = attrs.evolve(options, mode=mode, allowed_lateness=stage.lateness, with_dropped=stage.with_dropped)
+    if isinstance(stage, UpsertsStage):
+        options = attrs.evolve(
+            options,
+            mode=bm.AccumulationMode.ACCUMULATING_AND_RETRACTING,
+            with_dropped=stage.with_dropped,
+            forget_after=stage.options.forget_after,
+        )
     over = stage.options if isinstance(stage, OverStage) else None
     if over:
         own = ("mode", "with_dropped", "accumulations", "derived", "having", "allowed_lateness")

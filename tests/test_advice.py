@@ -11,7 +11,20 @@ import pytest
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Last, Max, Sum, TopN, TopRows
+from beamish.accumulations import (
+    CoGroup,
+    Count,
+    Fold,
+    FullOuterJoin,
+    InnerJoin,
+    Last,
+    LeftOuterJoin,
+    Max,
+    RightOuterJoin,
+    Sum,
+    TopN,
+    TopRows,
+)
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAny,
@@ -121,6 +134,7 @@ EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCoun
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
 SET = CHANGES.changes()
+UPSERTS = CHANGES.upserts()
 SOON = bm.UntilTimeLimit(5, clock="event")
 
 # By the name of the refusal: pipelines that do what it says, or calls that run them.
@@ -169,15 +183,23 @@ FIXED = {
         .accumulate(n=Count())
     ],
     "a count within": [of(InnerJoin("a", "b"), bm.Within(1, of="a"))],
-    "within keeps both sides": [
-        of(InnerJoin("a", "b"), bm.Within(1, of="a")),
-        of(FullOuterJoin("a", "b")),
+    "within keeps the other side": [
+        of(LeftOuterJoin("a", "b"), bm.Within(of="b", after=1)),
+        of(RightOuterJoin("a", "b"), bm.Within(1, of="a")),
+    ],
+    "match if a condition": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
+    "match if of another input": [lambda: InnerJoin("a", "b", match_if={"b": pc.field("x") > 3})],
+    "match if in words": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
+    "match if null": [lambda: InnerJoin("a", "b", match_if={"a": ~pc.field("x").is_null()})],
+    "full within, retain": [of(FullOuterJoin("a", "b"), bm.Within(1, of="a"))],
+    "full within, keep_rows": [
+        of(FullOuterJoin("a", "b", once=True, keep_for={"a": "1 hour"}), bm.Within(1, of="a")),
     ],
     "within among windowings": [of(InnerJoin("a", "b"), bm.Within(1, of="a")), of(InnerJoin("a", "b"), {"y": TENS})],
     "once, accumulating": [of(once(InnerJoin)), of(InnerJoin("a", "b")).accumulating()],
     "once, accumulating_and_retracting": [of(once(InnerJoin)), of(InnerJoin("a", "b")).accumulating_and_retracting()],
     "once, outer, sliding windows": [of(once(InnerJoin), bm.SlidingWindows(2, 1)), of(once())],
-    "once, outer, within": [of(once(InnerJoin), bm.Within(1, of="a")), of(once())],
+    "once, outer, within": [of(once(LeftOuterJoin), bm.Within(of="b", after=1))],
     "once, outer, among windowings": [of(once(InnerJoin), {"x": bm.SlidingWindows(2, 1)}), of(once(), {"x": TENS})],
     "once, outer, own windows": [of(once(InnerJoin), OwnWindows()), of(once()), of(once(), OnlyOne())],
     "once, outer, windows that are assigned otherwise": [
@@ -283,6 +305,33 @@ FIXED = {
     ],
     "gaps of a key that is a list": [START.key_by("name").fill_gaps(1, by="last", within=1)],
     "a column called filled": [START.key_by("is_filled").fill_gaps(1, by="last", within=1)],
+    # upserts
+    "keep_deleted without deleted": [CHANGES.upserts(deleted="gone", keep_deleted=5)],
+    "upserts after windows": [PLAIN.then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of a merge": [
+        bm.merge(a=START.key_by("team").window(TENS).accumulate(n=Count()), b=START.key_by("team"))
+        .window(TENS)
+        .accumulate(n=Count())
+        .then(bm.Pipeline().key_by("team").upserts())
+    ],
+    "a condition before upserts": [
+        UPSERTS.then(ROUNDS.where(SOME).accumulating_and_retracting().accumulate(n=Count()))
+    ],
+    "a condition after upserts": [UPSERTS.then(ROUNDS.where(SOME).accumulating_and_retracting().accumulate(n=Count()))],
+    "windows after upserts": [UPSERTS.then(ROUNDS.window(TENS).accumulate(n=Count()))],
+    "having after upserts": [UPSERTS.then(ROUNDS.where(SOME).accumulate(n=Count()))],
+    "a mode after upserts": [UPSERTS.then(ROUNDS.accumulating().accumulate(n=Count()))],
+    "a changelog before upserts": [UPSERTS, CHANGELOG.window(TENS).accumulate(n=Count())],
+    "a changelog after upserts": [UPSERTS, CHANGELOG.window(TENS).accumulate(n=Count())],
+    "a suppress after upserts": [SET.suppress(SOON)],
+    "upserts without keys": [UPSERTS],
+    "upserts of retractions": [UPDATING.accumulating().then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of versions": [UPDATING.discarding().then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of panes without timestamp": [TIMED.then(bm.Pipeline().key_by("team").upserts())],
+    "a sequence that is a key": [CHANGES.upserts(sequence_by="rate")],
+    "a sequence of a reserved name": [CHANGES.upserts(sequence_by="rate")],
+    "upserts with a column called pane": [lambda: UPSERTS.run(TestStream().add([{**CHANGE, "my_pane": 5}]))],
+    "upserts by a list": [START.key_by("name").upserts()],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],
@@ -352,6 +401,11 @@ FIXED = {
         MEETING.window(TENS).accumulate(n=InnerJoin("a", "b")),
     ],
     "grace above the history": [joined(rates=CHANGES.versions("2 days"), grace="2 days")],
+    "forward without end": [joined(direction="forward", tolerance="10 minutes")],
+    "forward past the history": [
+        joined(rates=CHANGES.versions("25 hours"), direction="forward", tolerance="20 hours", grace="5 hours")
+    ],
+    "nearest of nothing": [joined(direction="nearest", tolerance=1, allow_exact_matches=False)],
     "wait_for is text": [joined(wait_for=bm.LEFT_INPUT), joined(wait_for=bm.BOTH_INPUTS)],
     "table without versions": [joined(rates=START.key_by("cur").versions("1 day"))],
     "table is a number": [joined(rates=START.key_by("cur").versions("1 day"))],

@@ -104,15 +104,20 @@ def code_texts(*folders: str, names: bool = False) -> Iterator[str]:
 ON_TOP = (
     "aggregates",
     "features",
+    "flink-sql",
     "gaps",
+    "joins",
     "over",
     "peers",
     "reference/accumulations",
     "reference/over",
     "rules/features",
     "rules/gaps",
+    "rules/joins",
     "rules/over",
     "rules/rolling",
+    "rules/upserts",
+    "upserts",
 )
 """Pages of kinds of stages, lists of names, and what peers differ in: the limit of all words does not count them."""
 

@@ -149,6 +149,7 @@ ROOMS = {
         ),
     ),
     "beamish/kinds/suppress": _SUPPRESS,
+    "beamish/kinds/upserts": room("upserts", compared=("upserts",)),
     "beamish/kinds/versions": _VERSIONS,
     "beamish/kinds/window/parts/anchors.py": (
         ("tests/kinds/window/test_anchored.py", "tests/test_transcripts.py"),

@@ -8,6 +8,7 @@ state (lists, one entry per accumulator)
         event       int64: its event time, or the end of time if it has none; where ``time`` is a row number, and rows are kept
         for a duration
         met         bool: whether it has a match, null: it never has one; for a side whose unmatched rows are emitted
+        here        bool: whether the window is its own; where some rows are in it only to be matched
     due             the pairs not emitted yet, in any order: structs of both rows, one of them null for an unmatched row
 
 An accumulator has already paired its own rows. Merging pairs rows of different accumulators: new rows with stored ones, rows of
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.gathered import Gathered, reach
+from beamish.accumulations.base.gathered import MOST_INPUTS, Gathered, reach
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import (
     Flags,
@@ -65,15 +66,16 @@ class Keeps:
 
 @attrs.frozen(repr=False)
 class PairsOnce(Gathered):
-    """A join that emits each pair once; its first input columns are those of ``numbered``, ``dated`` and ``apart``.
+    """A join that emits each pair once; its first input columns are those of ``numbered`` and ``dated``.
 
     Attributes:
         left, right: retention of each side.
         numbered: whether a row may be in several windows, with the same number in each. Then a pair is emitted in the first group
             that has both rows; groups are numbered in the order of their windows.
         dated: whether windows count rows but retention is a duration: rows are ordered by number and dropped by event time.
-        meets_us: how far before and after a left row its matches are, microseconds; None: all rows match.
-        apart: whether the next input column tells the rows that never have a match.
+        meets_us: how far after a left row its earliest and latest matches are, microseconds, negative: before it; None: all match.
+        apart: whether some rows never have a match (``gathered.marked``).
+        visited, of_left: as in ``MeetingPairs``.
     """
 
     left: Keeps
@@ -82,6 +84,8 @@ class PairsOnce(Gathered):
     dated: bool = False
     meets_us: tuple[int, int] | None = None
     apart: bool = False
+    visited: bool = False
+    of_left: bool = True
 
     explodes: ClassVar[bool] = True
 
@@ -98,7 +102,7 @@ class PairsOnce(Gathered):
     @property
     def _known(self) -> list[str]:
         """Additional columns of a row, in the order of the input columns."""
-        return ["number"] * self.numbered + ["event"] * self.dated + ["apart"] * self.apart
+        return ["number"] * self.numbered + ["event"] * self.dated
 
     @property
     def cuts(self) -> bool:
@@ -120,6 +124,7 @@ class PairsOnce(Gathered):
                     *([("number", pa.int64())] if self.numbered else []),
                     *([("event", pa.int64())] if self.dated else []),
                     *([("met", pa.bool_())] if keeps.gives_alone else []),
+                    *([("here", pa.bool_())] if self.visited else []),
                 ]
             )
             for row, keeps in zip(self.row_types(types), self.keeps, strict=True)
@@ -129,15 +134,14 @@ class PairsOnce(Gathered):
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         known = {name: columns[at] for at, name in enumerate(self._known)}
         columns = columns[len(known) :]
-        sides = []
+        which, sides = numbers(columns[0]), []
         for keeps, (own, row) in zip(self.keeps, self.own_rows(columns), strict=True):
             parts = {"time": column_of(event_time_us[own]), "row": row}
             parts |= {name: column.filter(flags(own)) for name, column in known.items()}
-            apart = parts.pop("apart", None)
             if keeps.gives_alone:
-                parts["met"] = pa.array(
-                    np.zeros(len(row), dtype=bool), mask=None if apart is None else numbers(apart).astype(bool)
-                )
+                parts["met"] = pa.array(np.zeros(len(row), dtype=bool), mask=which[own] >= MOST_INPUTS)
+            if self.visited:
+                parts["here"] = flags(which[own] >= 0)
             items = struct_column(list(parts.values()), list(parts))
             sides.append(_Rows.in_order(items, groups[own], np.zeros(len(items), np.int64)))
         left, right = sides
@@ -174,9 +178,9 @@ class PairsOnce(Gathered):
         if self.meets_us is None:
             first, last = (np.searchsorted(of_right, of_left, side=side) for side in ("left", "right"))
         else:
-            before_us, after_us = self.meets_us
+            earliest_us, latest_us = self.meets_us
             time_us = left.time_us[lefts]
-            first, last = reach(of_left, time_us - before_us, time_us + after_us, of_right, right.time_us[rights])
+            first, last = reach(of_left, time_us + earliest_us, time_us + latest_us, of_right, right.time_us[rights])
         many = last - first
         within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
         return np.repeat(lefts, many), rights[np.repeat(first, many) + within]
@@ -191,7 +195,8 @@ class PairsOnce(Gathered):
             order = sort_order(keys)
             first = order[run_starts([key[order] for key in keys[:2]])]
             i, j = i[first], j[first]
-        pairs = _more_items(*due, self._pairs(left, right, i, j), left.groups[i])
+        own = (left.here[i] if self.of_left else right.here[j]) if self.visited else slice(None)
+        pairs = _more_items(*due, self._pairs(left, right, i[own], j[own]), left.groups[i[own]])
         return [left.lists(i), right.lists(j), pairs]
 
     def _pairs(self, left: _Rows, right: _Rows, i: Ints, j: Ints) -> pa.Array:
@@ -258,7 +263,7 @@ class PairsOnce(Gathered):
         none = np.zeros(count, np.int64)
         left, right = (_Rows.of_lists(lists, Groups.each(count), none) for lists in state[:2])
         i, j = (
-            np.flatnonzero(goes & ~rows.met) if keeps.gives_alone else none[:0]
+            np.flatnonzero(goes & ~rows.met & rows.here) if keeps.gives_alone else none[:0]
             for keeps, rows, goes in zip(self.keeps, (left, right), gone, strict=True)
         )
         alone = self._pairs(left, right, np.append(i, np.full(len(j), -1)), np.append(np.full(len(i), -1), j))
@@ -311,6 +316,13 @@ class _Rows:
     def met(self) -> Flags:
         met: Flags = numbers(pc.fill_null(self.items.field("met"), False)).astype(bool)  # noqa: FBT003
         return met
+
+    @property
+    def here(self) -> Flags:
+        """Whether the window is a row's own."""
+        if "here" not in [field.name for field in self.items.type]:
+            return np.ones(len(self.items), dtype=bool)
+        return numbers(self.items.field("here")).astype(bool)
 
     @property
     def may_meet(self) -> Flags:

@@ -209,7 +209,8 @@ class Rows:
         alias: the name by which columns may be qualified; the same without AS.
         windows: the windows that a function of Flink's gives the rows; None: it has none.
         time: the event-time column that the statement names for it; None: it names none.
-        partition: the expressions that make a session; None: there are none.
+        partition: the expressions that make a session; None: not set.
+        groups: the statement with GROUP BY whose groups they are; None: they are rows.
     """
 
     name: str
@@ -217,6 +218,7 @@ class Rows:
     windows: WindowOption | None = None
     time: Name | None = None
     partition: Sequence[Tree] | None = attrs.field(default=None, eq=False)
+    groups: Statement | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -228,12 +230,14 @@ class Schema:
         event_time: its event-time column; None: not declared.
         watermark: the watermark's policy, declared with it.
         keys: the columns under PRIMARY KEY.
+        processing: the columns of processing time, in lower case.
     """
 
     name: Name
     event_time: str | None
     watermark: Watermark | None
     keys: Sequence[str]
+    processing: Sequence[str] = ()
 
 
 How = Literal["inner", "left", "right", "full"]
@@ -346,3 +350,9 @@ class Statement:
     def is_over(self) -> bool:
         """Whether its rows have values over the rows around them."""
         return any(item.over is not None for item in self.items)
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether its rows are those of the source, each with its windows."""
+        alone = not self.joins and "GROUP_BY" not in self.begins and not self.is_over
+        return self.rows.windows is not None and alone

@@ -74,7 +74,7 @@ def parsed(parser: StatementParser, text: Text) -> Statement:
     except Exception as error:  # whatever a text does to a parser, the text is wrong
         raise text.error(0, f"this cannot be read: {error}") from error
     if "statement" not in vars(parser):
-        raise text.error(len(text.sql), f"there is no query after the declarations; the clauses are {parser.order}")
+        raise text.error(len(text.sql), f"a query is missing after the declarations; the clauses are {parser.order}")
     return parser.statement
 
 

@@ -271,7 +271,7 @@ def _check(text: Text, join: Join, sources: Sources) -> None:
     if join.as_of is not None and not is_table:
         raise text.error(
             join.start,
-            f"FOR SYSTEM_TIME AS OF: {name} is no versioned table: declare it, CREATE TABLE {name} (..., WATERMARK FOR ts AS ts, PRIMARY "
+            f"FOR SYSTEM_TIME AS OF: {name} is not a versioned table: declare it, CREATE TABLE {name} (..., WATERMARK FOR ts AS ts, PRIMARY "
             f"KEY (k) NOT ENFORCED), or give bm.sql(..., tables={{{name!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}})",
         )
     if is_table and join.within is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 from sqlglot import exp
@@ -38,8 +38,36 @@ def _is_number(call: Call | None) -> bool:
     return call is not None and call.name == "ROW_NUMBER"
 
 
-def top_rows(text: Text, read: Statement, over: Over, before: Before) -> TopRows:
+def is_by_arrival(read: Statement, over: Over) -> bool:
+    """Whether rows are in the order of their arrival: by a column of processing time."""
+    schema, tree = read.schemas.get(read.rows.name.lower()), over.order[0][0]
+    return schema is not None and isinstance(tree, exp.Column) and tree.name.lower() in schema.processing
+
+
+def first_row(text: Text, read: Statement, over: Over, keys: Sequence[str]) -> TopRows:
+    """The first row of each key by arrival; within a micro-batch the least.
+
+    Raises:
+        SqlError: more rows are asked for, or the last one.
+    """
+    _, descends, at = over.order[0]
+    if descends or len(over.order) > 1 or not keys or most_of(text, read) > 1:
+        raise text.error(
+            at,
+            "ORDER BY processing time: only the first row of each key is known by it, PARTITION BY k ORDER BY it ASC and n = 1; order by "
+            "an event time or another column",
+        )
+    return TopRows(1, by=keys[0], least=True)
+
+
+def top_rows(text: Text, read: Statement, over: Over, column: Callable[[Tree], str]) -> TopRows:
     """The accumulation.
+
+    Args:
+        text: the statement.
+        read: the statement, read.
+        over: its OVER.
+        column: gives the column of an expression.
 
     Raises:
         SqlError: the columns are in several directions, or WHERE does not bound the number.
@@ -51,11 +79,11 @@ def top_rows(text: Text, read: Statement, over: Over, before: Before) -> TopRows
                 at,
                 "ORDER BY has one direction here: DESC after all columns, or after none; of a number y ascending write -y DESC",
             )
-    by = tuple(before.column(tree) for tree, _, _ in over.order)
-    return TopRows(_most(text, read), by=by, least=not first)
+    by = tuple(column(tree) for tree, _, _ in over.order)
+    return TopRows(most_of(text, read), by=by, least=not first)
 
 
-def _most(text: Text, read: Statement) -> int:
+def most_of(text: Text, read: Statement) -> int:
     """How many rows WHERE lets through."""
     (item,) = [item for item in read.items if item.over is not None]
     assert read.outer is not None  # noqa: S101 - see is_top
@@ -88,11 +116,7 @@ def shown_item(text: Text, read: Statement, item: Item, before: Before, keys: Se
     owners = (read.rows.alias.lower(),)
     windowed = not read.windows.option.is_all_of_time
     if item.over is not None:
-        call = call_of(item.tree)
-        assert call is not None  # noqa: S101 - see is_top
-        return of_rows(
-            Expression("", quoted(NUMBER), Node(COLUMN, value=(NUMBER,)), text[call.span], text, call.span.start)
-        )
+        return number_of(text, item)
     known: dict[int, Node] = {}
     parts: list[tuple[Span, str]] = []
     for column in columns_of(item.tree):
@@ -108,6 +132,12 @@ def shown_item(text: Text, read: Statement, item: Item, before: Before, keys: Se
         known[id(column)] = Node(COLUMN, value=path, at=span.start)
         parts.append((span, ".".join(map(quoted, path))))
     return expression(text, item.tree, "", known, parts)
+
+
+def number_of(text: Text, item: Item) -> Expression:
+    """ROW_NUMBER() of the first rows."""
+    span = span_of(item.tree)
+    return of_rows(Expression("", quoted(NUMBER), Node(COLUMN, value=(NUMBER,)), text[span], text, span.start))
 
 
 def of_rows(column: Expression) -> Expression:

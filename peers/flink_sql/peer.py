@@ -208,6 +208,38 @@ def _numbered(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def _numbered_groups(draw: st.DrawFn) -> Case:
+    """ROW_NUMBER around a windowed GROUP BY."""
+    kind = draw(st.sampled_from(["TUMBLE", "HOP", "CUMULATE"]))
+    keys = draw(st.sampled_from([["key"], ["key", "part"]]))
+    source = draw(_function(kind, "rows"))
+    group = ", ".join(["window_start", "window_end", "`of`", *keys])
+    shown = draw(st.sampled_from([["most"], ["most", "num", "place"]]))
+    most = (
+        draw(st.sampled_from(["SUM(n)", "MAX(n)"])) if len(shown) == 1 else "MAX(n)"
+    )  # the numbers of equal ones may be any
+    inner = f"SELECT {group}, {most} AS most, COUNT(*) AS num FROM {source} GROUP BY {group}"
+    partition = ", ".join(["window_start", "window_end", "`of`", *draw(st.sampled_from([[], keys[1:]]))])
+    by = draw(st.sampled_from(["most DESC", "most ASC", "most"]))
+    numbered = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {by}) AS place FROM ({inner})"
+    items = ", ".join(["`of`", "window_start", "window_end", *shown])
+    return {
+        "kind": "numbered groups",
+        "compared": "table",
+        "sql": f"SELECT {items} FROM ({numbered}) WHERE place <= {draw(st.integers(1, 2))}",
+    }
+
+
+@st.composite
+def _alone(draw: st.DrawFn) -> Case:
+    """A window function alone, of rows that are not late."""
+    kind = draw(st.sampled_from(["TUMBLE", "HOP", "CUMULATE", "SESSION"]))
+    source = draw(_function(kind, "rows", ["`of`", "key"] if kind == "SESSION" else ()))
+    items = ["`of`", "n", "window_start", "window_end", "v + 1"]
+    return {"kind": f"alone {kind.lower()}", "compared": "table", "sql": _select(items, source, draw(_wheres))}
+
+
+@st.composite
 def _over(draw: st.DrawFn) -> Case:
     """OVER, of rows that are not late."""
     keys = ["`of`", *draw(st.sampled_from([[], ["key"], ["key", "part"]]))]
@@ -311,6 +343,8 @@ def cases(draw: st.DrawFn) -> Case:
         _group_window(),
         _totals(),
         _numbered(),
+        _numbered_groups(),
+        _alone(),
         _over(),
         _interval_join(),
         _window_join(),
@@ -330,7 +364,7 @@ def _events(draw: st.DrawFn, case: Case) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     names, kind = inputs(case), case["kind"]
     watermark = latest = NEVER
-    in_time = kind == "over" or len(names) == 2
+    in_time = kind.startswith(("over", "alone")) or len(names) == 2
     apart = kind.startswith(("numbered", "over"))
     for n in range(draw(st.integers(1, 9))):
         if draw(st.integers(0, 3)) == 0:
@@ -346,14 +380,10 @@ def _events(draw: st.DrawFn, case: Case) -> list[dict[str, Any]]:
         ts += n * MILLISECOND if apart else 0
         key = draw(st.sampled_from(["red", "red", "blue", "gold" if "temporal" in kind and name == "right" else None]))
         row = {"ts": ts, "key": key, "n": n, "part": draw(st.sampled_from("xxy"))}
-        numbers = [
-            1,
-            1,
-            2,
-            5,
-            -3,
-            *([] if " / " in case["sql"] else [None]),
-        ]  # a script has no whole number that is null
+        typed = (
+            " / " in case["sql"] or "l.v" in case["sql"]
+        )  # a script has no type for a column that is null in all rows
+        numbers = [1, 1, 2, 5, -3, *([] if typed else [None])]
         row |= {"v": draw(st.sampled_from(numbers)), "input": name, "gone": False}
         events.append({"rows": [row]})
     return events

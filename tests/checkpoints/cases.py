@@ -53,6 +53,10 @@ def pipeline() -> bm.Pipeline:
     )
 
 
+def pipeline_after() -> bm.Pipeline:
+    return bm.Pipeline().key_by().trigger(t.Always()).accumulating_and_retracting()
+
+
 def rows(*times: float, team: str = "red") -> list[dict[str, object]]:
     return [{"ts": time, "team": team, "score": int(time) % 7, "name": f"n{int(time)}"} for time in times]
 
@@ -258,6 +262,16 @@ CASES = {
         .key_by("team")
         .fill_gaps("2 seconds", by="linear", within="30 seconds")
         .allowed_lateness("10 seconds"),
+        BEFORE,
+        AFTER,
+    ),
+    "upserts": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .upserts(sequence_by="score")
+        .forget_after("30 seconds")
+        .then(pipeline_after().window(bm.GlobalWindow()).accumulate(n=a.Count(), sum=a.Sum("ts"))),
         BEFORE,
         AFTER,
     ),

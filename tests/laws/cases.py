@@ -344,6 +344,7 @@ AT_THE_EDGES = {
     "pairs once": CASES["pairs once"],
     "versions": CASES["versions"],
     "gaps filled": CASES["gaps filled"],
+    "upserts": CASES["upserts"],
     "as-of joins": Case(versions.as_of_joins(), versions.scripts),
     "over": CASES["over"],
     "suppressed": Case(suppressed(pipelines(), buffers=suppress.patient)),

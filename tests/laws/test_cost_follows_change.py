@@ -55,6 +55,7 @@ PIPELINES = {
     "as-of join": bm.as_of_join(left=bm.Pipeline().event_time("ts", PATIENT), right=TABLE, on="k"),
     "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
     "gaps": SOURCE.fill_gaps("1 minute", by="last", within="1 hour"),
+    "upserts": SOURCE.upserts(),
     "over": SOURCE.over(bm.Preceding("1 minute"))
     .trigger(AfterWatermark(early=Always()))
     .accumulating_and_retracting()

@@ -34,6 +34,11 @@ def joined(**options):
             joined(tolerance="1 hour"),
             "of rates until the watermark is 1 day plus 1 hour past its start, or a change deletes it",
         ),
+        (
+            joined(direction="nearest", tolerance="1 hour", grace="1 minute"),
+            "and was still valid, or that begins first at or after ts, whichever began nearer, at most 1 hour away; without one: no",
+        ),
+        (joined(direction="forward", tolerance="1 hour", grace="1 minute"), "watermark is past its time by 61 minutes"),
     ],
 )
 def test_explain_names_what_is_dropped_and_kept(pipeline, words):

@@ -214,7 +214,7 @@ WITHIN = bm.Within("20 seconds", of="orders", after="10 seconds")
 
 
 def test_rows_at_most_a_span_apart_are_joined_on_spark_as_in_process(spark):
-    pipeline = retracting(merged(), pair=RightOuterJoin("orders", "clicks")).window(WITHIN)
+    pipeline = retracting(merged(), pair=FullOuterJoin("orders", "clicks")).window(WITHIN)
     expected = pipeline.run(SCRIPT)
     assert {pane.values["pair"]["orders"] is None for pane in expected if pane.kind is bm.PaneKind.PANE} == {
         True,

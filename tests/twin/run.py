@@ -27,7 +27,7 @@ from tests.twin.anchored import Anchors
 from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.fields import Fields
 from tests.twin.forms import unfolded, unmatched
-from tests.twin.joins import is_dropped, value_of_inputs
+from tests.twin.joins import full_interval, is_dropped, is_left_out, value_of_inputs, windows_of_both
 from tests.twin.ledger import told
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same
@@ -240,6 +240,7 @@ class Twin:
         self.merging = self.window.merging and not self.inherits
         self.by_session = self.merging and getattr(self.window, "late_rows", "") == "session"
         self.meets = None if self.inherits else self.window
+        self.full = full_interval(self.meets, options.accumulations)
         self.anchors = Anchors(options.window) if isinstance(options.window, bm.AnchoredWindows) else None
         self.lateness = options.allowed_lateness.us
         self.signed = any(takes_back(one) for one in flow.inputs)
@@ -293,6 +294,12 @@ class Twin:
 
     # Steps (rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag, rules/stages.md#steps-of-later-stages): panes of the
     # stages before in one bundle, watermark, clock, rows of sources; each by itself.
+
+    @property
+    def full_window(self) -> bm.Within:
+        """The interval of a full interval join."""
+        assert isinstance(self.window, bm.Within)
+        return self.window
 
     def step(self, step: Step) -> list[Pane]:
         """The output of a step."""
@@ -417,14 +424,14 @@ class Twin:
         """The value of a pane now."""
         once = once_of(self)
         return {
-            name: pairs_due(self, once, window) if once else self.value_of(name, window.rows)
+            name: pairs_due(self, once, window) if once else self.value_of(name, window.rows, window.start)
             for name in self.options.accumulations
         }
 
-    def value_of(self, name: str, rows: Sequence[Row]) -> Any:
+    def value_of(self, name: str, rows: Sequence[Row], start_us: int = 0) -> Any:
         """An accumulation of the rows of a window; an added one has only later rows."""
         seen = [row for row in rows if row.bundle > self.added.get(name, 0)]
-        return value_of_inputs(self.options.accumulations[name], seen, self.takes, self.meets)
+        return value_of_inputs(self.options.accumulations[name], seen, self.takes, self.meets, start_us)
 
     # A bundle
 
@@ -494,11 +501,15 @@ class Twin:
         if own is None and row.time_us != NO_TIME_US and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
+        if is_left_out(self.options.accumulations, row):
+            return
         if is_dropped(self.options.accumulations, row, self.takes):
             self.drop(key, None, DropReason.NULL_KEY, row)
             return
         try:
             windows = windows_of(self.window, row) if own is None else own
+            if self.full is not None:
+                windows = windows_of_both(self.full, self.full_window, row, self.takes, windows)
         except Exception:
             if self.options.on_error == "fail":
                 raise
@@ -507,10 +518,11 @@ class Twin:
         if self.anchors and self.expired(key, windows[0]) and not self.expired(key, self.anchors.last_of(row)):
             # rules/windows.md#anchored-windows: other windows may have it, though its own has expired.
             arrived.setdefault(name, []).append((windows[0], row))
+        whole = self.full is not None and any(self.expired(key, bounds) for bounds in windows)
         for bounds in windows:
             if self.by_session:
                 arrived.setdefault(name, []).append((bounds, row))
-            elif self.expired(
+            elif whole or self.expired(
                 key, bounds
             ):  # rules/output.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
@@ -609,7 +621,8 @@ class Twin:
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
             bounds = into.get(own, own)
-            if bounds in key.closed:  # rules/windows.md#meeting-a-closed-session, rules/output.md#dropped-rows
+            whole = self.full is not None and any(one is row and at in key.closed for at, one in pairs)
+            if whole or bounds in key.closed:  # rules/windows.md#meeting-a-closed-session, rules/output.md#dropped-rows
                 self.drop(key, bounds, DropReason.WINDOW_FINISHED, row)
             else:
                 landed.setdefault(bounds, []).append(row)
@@ -715,7 +728,7 @@ class Twin:
         timing = self.timing(key, window)
         once = once_of(self)
         if once and is_last:
-            window.due += without_match(once, key, window.kept)
+            window.due += without_match(self, once, key, window, window.kept)
         gives_pane = (
             bool(window.new)
             or window.let_go > 0

@@ -21,15 +21,27 @@ DAY_US = timedelta(days=1) // US
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def interval_of(within: bm.Within) -> tuple[int, int]:
+    """From when to when after a row its matches are, both included."""
+    since, until = -within.before.us, within.after.us
+    return since + (within.inclusive in ("right", "neither")), until - (within.inclusive in ("left", "neither"))
+
+
+def interval_windows(within: bm.Within, first_us: int, last_us: int) -> list[Bounds]:
+    """The windows of an interval join that rows of the other input between two times are in."""
+    period = within.before.us + within.after.us or 1_000_000
+    ends = ((k, (k + 1) * period + max(within.after.us, 0)) for k in range(first_us // period, last_us // period + 1))
+    return [(k * period, min(end, END_OF_TIME_US)) for k, end in ends]
+
+
 def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_: str | None = None) -> list[Bounds]:
     """The windows of a row of an input of a merge."""
     match option:
         case bm.Within():
             # rules/stages.md#within: the row's own window; for a row of ``of`` those of all its possible matches.
-            back, on = (option.after.us, option.before.us) if input_ == option.of else (0, 0)
-            period = option.before.us + option.after.us
-            first, last = ((time_us + by) // period for by in (-back, on))
-            return [(k * period, (k + 1) * period + option.after.us) for k in range(first, last + 1)]
+            since, until = interval_of(option)
+            first, last = (time_us - until, time_us - since) if input_ == option.of else (time_us, time_us)
+            return interval_windows(option, first, last)
         case bm.CountWindows():
             # By numbers, like sliding windows of times (rules/windows.md#windows-of-rows).
             period = option.period or option.size

@@ -11,7 +11,7 @@ import pyarrow as pa
 from beamish.contract.updates import EARLY, LATE, PANE_KIND, RETRACTION_KIND, Updates, make_block, timestamp_column
 from beamish.instants import LATEST_US
 from beamish.kernels.buffers import Flags, Ints
-from beamish.kernels.order import ranks, sort_order
+from beamish.kernels.order import ranks, sort_order, value_ranks
 from beamish.kinds.as_of.left_rows import LeftRows
 from beamish.kinds.as_of.plan import TABLE, AsOfPlan
 from beamish.kinds.versions.folding import Changes, Folded
@@ -125,23 +125,33 @@ def match_rows(plan: AsOfPlan, rows: LeftRows, changes: Changes, at: Ints) -> Ma
     return Matches(changes, found)
 
 
-def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_below_us: int) -> list[Joined]:
-    """Correct emitted rows.
+def nearer(before: Matches, after: Ints, time_us: Ints) -> Ints:
+    """The nearer of two matches of each row by their starts; if both are equally near, the earlier.
+
+    Args:
+        before: those valid at the rows' times.
+        after: int64, the first that begins then or later, of the same changes; -1: none.
+        time_us: int64, the rows' times.
+    """
+    changes, has = before.changes, (before.at >= 0, after >= 0)
+    if not len(changes):
+        return after
+    begins_us = changes["version_us"]
+    is_nearer = time_us - begins_us[before.at] <= begins_us[after] - time_us
+    return np.where(has[0] & (~has[1] | is_nearer), before.at, after)
+
+
+def other_matches(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded) -> tuple[Ints, Matches, Matches]:
+    """The emitted rows that changes may give another match, as indices, and their matches before and now.
 
     Args:
         plan: the join's.
         kept: emitted rows that may be corrected.
         folded: the result of folding changes into the table.
-        due_below_us: rows at times below this are due.
-
-    Returns:
-        the retractions, and the corrected rows.
     """
     both, old = folded.both, folded.old
     since_us = folded.by_key[old:].least(both["from_us"][old:])
     at = kept.between(int(both["from_us"][old:].min()), LATEST_US)
-    if not len(at):
-        return []
     rows = kept.records.take(at)
     # Their keys by their numbers in the table; unchanged keys are left out.
     known, of = codes_of_both(both.keys, rows.keys, len(both), len(rows))
@@ -150,8 +160,6 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
     code = code_of[of.of]
     concerned = np.flatnonzero((code >= 0) & (read_us(plan, rows) >= since_us[code]))
     at, rows, code = at[concerned], rows.take(concerned), code[concerned]
-    if not len(at):
-        return []
     time_us = read_us(plan, rows)
     before = both.take(np.flatnonzero(both["counts"][:old]))
     codes_before = folded.by_key.of[:old][both["counts"][:old]]
@@ -160,9 +168,28 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
     changes = folded.changes.take(counting)
     codes_now = folded.by_key.of[folded.kept][counting]
     now = match_rows(plan, rows, changes, find_at(codes_now, changes["from_us"], changes["to_us"], code, time_us))
-    values_then = folded.value[:old][both["counts"][:old]]
-    differs = _differs(then, now, values_then, folded.value[folded.kept][counting])
-    other = rows.by_panes(np.flatnonzero(differs))
+    return at, then, now
+
+
+def corrected(
+    plan: AsOfPlan, kept: TimedRecords[LeftRows], at: Ints, *, then: Matches, now: Matches, due_below_us: int
+) -> list[Joined]:
+    """Correct emitted rows.
+
+    Args:
+        plan: the join's.
+        kept: emitted rows that may be corrected.
+        at: int64, the indices of some; those whose match differs are corrected.
+        then, now: their matches before the last changes, and after them.
+        due_below_us: rows at times below this are due.
+
+    Returns:
+        the retractions, and the corrected rows.
+    """
+    if not len(at):
+        return []
+    rows = kept.records.take(at)
+    other = rows.by_panes(np.flatnonzero(_differs(then, now)))
     at, rows, then, now = at[other], rows.take(other), then.take(other), now.take(other)
     taken, number = np.flatnonzero(rows["shown"]), np.arange(len(rows))
     never_last = np.zeros(len(rows), dtype=bool)
@@ -181,12 +208,12 @@ def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_
     return [back, Joined(PANE_KIND, rows.take(shows), now.take(shows), never_last[shows], number[shows])]
 
 
-def _differs(then: Matches, now: Matches, values_then: Ints, values_now: Ints) -> Flags:
+def _differs(then: Matches, now: Matches) -> Flags:
     """Whether the match of rows changed: bool, one per row."""
     some_then, some_now = then.at >= 0, now.at >= 0
     differs: Flags = some_then != some_now
     both = some_then & some_now
-    one, other = then.at[both], now.at[both]
-    moved = then.changes["version_us"][one] != now.changes["version_us"][other]
-    differs[both] = moved | (values_then[one] != values_now[other])
+    one, other = then.changes.take(then.at[both]), now.changes.take(now.at[both])
+    values = value_ranks(Changes.concat([one, other]).values, 2 * len(one))
+    differs[both] = (one["version_us"] != other["version_us"]) | (values[: len(one)] != values[len(one) :])
     return differs

@@ -23,12 +23,21 @@ from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND, Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
-from beamish.kinds.as_of.joined import Joined, Matches, corrected, joined_updates, match_rows, read_us
+from beamish.kinds.as_of.joined import (
+    Joined,
+    Matches,
+    corrected,
+    joined_updates,
+    match_rows,
+    nearer,
+    other_matches,
+    read_us,
+)
 from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table, net, pack_left, taken_back
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
-from beamish.kinds.versions.plan import null_key, pack_changes, time_us_of
+from beamish.kinds.versions.plan import key_columns, null_key, pack_changes, time_us_of
 from beamish.kinds.versions.reading import stored_versions
-from beamish.kinds.versions.table import LATEST, TablePolicy, versions_table
+from beamish.kinds.versions.table import LATEST, TablePolicy, codes_of_both, versions_table
 from beamish.kinds.versions.table_shard import TableShard, table_note
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -41,18 +50,18 @@ class AsOfShard(TableShard):
         self._plan = plan
         self._waiting = left_table(plan, WAITING, policy.spans).open(store)
         self._kept = left_table(plan, KEPT, policy.spans).open(store)
-        self._grace_us, self._lateness_us = plan.options.grace.us, plan.table.options.allowed_lateness.us
+        self._waits_us, self._kept_us = plan.options.waits.us, plan.corrected_for_us
 
     @property
     def watermark_us(self) -> int | None:
         watermark_us = super().watermark_us
-        return watermark_us if watermark_us in (None, END_OF_TIME_US) else horizon_us(watermark_us, self._grace_us)
+        return watermark_us if watermark_us in (None, END_OF_TIME_US) else horizon_us(watermark_us, self._waits_us)
 
     @property
     def next_due_us(self) -> int | None:
         first, forgotten = self._waiting.first_us, self._kept.first_segment_us
-        due = [] if first is None else [first + self._grace_us + 1]
-        due += [] if forgotten is None else [forgotten + self._lateness_us + 1]
+        due = [] if first is None else [first + self._waits_us + 1]
+        due += [] if forgotten is None else [forgotten + self._kept_us + 1]
         due += [] if self._table.next_due_us is None else [self._table.next_due_us]
         return min(due, default=None)
 
@@ -71,7 +80,7 @@ class AsOfShard(TableShard):
 
     def save(self) -> None:
         self._waiting.save()
-        self._kept.save(horizon_us(self.clocks.watermark_us, self._lateness_us))
+        self._kept.save(horizon_us(self.clocks.watermark_us, self._kept_us))
         super().save()
 
     def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
@@ -87,26 +96,49 @@ class AsOfShard(TableShard):
             name: changes[f"key.{key}"].combine_chunks()
             for name, key in zip(plan.left.keys, plan.table.key_schema.names, strict=True)
         }
-        due_below_us = horizon_us(watermark_us, self._grace_us)
+        due_below_us = horizon_us(watermark_us, self._waits_us)
+        concerned = self._concerned(changes) if retracts and plan.options.ahead else None
         folded = self.take_changes(
             changes,
             watermark_us,
             drops=self._drops,
             keys=keys,
-            joined_below_us=None if retracts else due_below_us,
+            joined_below_us=None if retracts else horizon_us(watermark_us, plan.options.grace.us),
             row_of=str(plan.takes[TABLE].name),
         )
-        if folded is not None and retracts:
-            self._out.extend(joined_updates(plan, corrected(plan, self._kept, folded, due_below_us)))
+        if folded is None or not retracts:
+            return
+        if concerned is None:
+            at, then, now = other_matches(plan, self._kept, folded)
+        else:
+            (at, then), now = concerned, self._match(self._kept.records.take(concerned[0]))
+        others = corrected(plan, self._kept, at, then=then, now=now, due_below_us=due_below_us)
+        self._out.extend(joined_updates(plan, others))
+
+    def _concerned(self, changes: pa.Table) -> tuple[Ints, Matches]:
+        """The emitted rows that changes may give another match, as indices, and their matches before."""
+        ahead_us = self._plan.options.ahead.us
+        after_us = ahead_us if self._plan.options.direction == "nearest" else 0
+        own = changes.filter(pa.array(~null_key(changes) & changes["time_us"].is_valid().to_numpy()))
+        time_us = time_us_of(own)
+        if not len(time_us):
+            return np.empty(0, np.int64), self._match(self._kept.records.take(np.empty(0, np.int64)))
+        at = self._kept.between(int(time_us.min()) - ahead_us, int(time_us.max()) + after_us)
+        rows = self._kept.records.take(at)
+        of_changes, of_rows = codes_of_both(key_columns(own), rows.keys, len(time_us), len(at))
+        first, last = (found[of_rows.of] for found in (of_changes.least(time_us), of_changes.greatest(time_us)))
+        reached = of_changes.occupied()[of_rows.of]
+        reached &= (rows["time_us"] >= first - ahead_us) & (rows["time_us"] <= last + after_us)
+        return at[reached], self._match(rows.take(reached))
 
     def _emit_due(self, watermark_us: int) -> None:
         """Emit rows that the watermark has passed, and drop old state."""
-        due_below_us = horizon_us(watermark_us, self._grace_us)
+        due_below_us = horizon_us(watermark_us, self._waits_us)
         rows = self._waiting.take_until(max(due_below_us - 1, NO_WATERMARK_US))
         if len(rows):
             self._emit(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
         self._table.forget(watermark_us)
-        self._kept.forget(horizon_us(watermark_us, self._lateness_us))
+        self._kept.forget(horizon_us(watermark_us, self._kept_us))
 
     def _take_rows(self, arrived: pa.Table, watermark_us: int) -> None:
         """Process new rows: late ones are joined at once, the others wait, or are emitted early."""
@@ -116,11 +148,11 @@ class AsOfShard(TableShard):
             takes_back = arrived["sign"].to_numpy() < 0
         without_match = null_key(arrived) if plan.options.how == "inner" else None
         why = why_dropped(arrived["time_us"], without_match, NO_WATERMARK_US)
-        why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._lateness_us))] = EXPIRED
+        why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._kept_us))] = EXPIRED
         at = np.flatnonzero(why == TAKEN)
         if takes_back.any():
             at = self._take_back(arrived, at, takes_back[at])
-        rows, due_below_us = left_rows(plan, arrived, at), horizon_us(watermark_us, self._grace_us)
+        rows, due_below_us = left_rows(plan, arrived, at), horizon_us(watermark_us, self._waits_us)
         due = rows["time_us"] < due_below_us
         now = np.flatnonzero(due | plan.options.early)
         self._waiting.add(rows.take(np.flatnonzero(~(due | plan.options.early))))
@@ -152,7 +184,7 @@ class AsOfShard(TableShard):
     def _emit(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
         """Emit rows for the first time; with retractions they are stored while they may be corrected."""
         plan = self._plan
-        past = rows["time_us"] < horizon_us(watermark_us, self._lateness_us)
+        past = rows["time_us"] < horizon_us(watermark_us, self._kept_us)
         shows = (matches.at >= 0) | (plan.options.how == "left")
         rows = rows.with_columns(
             panes=shows.astype(np.int64),
@@ -169,12 +201,24 @@ class AsOfShard(TableShard):
 
     def _match(self, rows: LeftRows) -> Matches:
         """The matches of rows whose times are within exact reads."""
-        return match_rows(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
+        plan, time_us = self._plan, read_us(self._plan, rows)
+        if plan.options.direction == "backward":
+            return match_rows(plan, rows, *self._table.find(rows.keys, time_us))
+        since_us = rows["time_us"] + (not plan.options.allow_exact_matches)
+        changes, before, after = self._table.find_around(
+            rows.keys, time_us, since_us, rows["time_us"] + plan.options.ahead.us
+        )
+        if plan.options.direction == "nearest":
+            after = nearer(match_rows(plan, rows, changes, before), after, rows["time_us"])
+        return match_rows(plan, rows, changes, after)
 
     def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
         """The matches of rows, and which due rows read too far back: there only a key's latest version is known."""
         time_us = read_us(self._plan, rows)
         past = is_due & (time_us < horizon_us(watermark_us, self._plan.table.options.history.us))
+        if self._plan.options.direction != "backward":  # an earlier start than those that are known may have expired
+            matches = self._match(rows)
+            return Matches(matches.changes, np.where(past, -1, matches.at)), past
         changes, at = self._table.find(rows.keys, np.where(past, LATEST, time_us))
         far = np.flatnonzero(past & (at >= 0))
         had_begun = changes["version_us"][at[far]] <= time_us[far]
@@ -199,7 +243,7 @@ class AsOfOperator(Operator):
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = plan.takes, plan.gives, plan.shards, plan.identity
         self.moves_by(plan.policies)
-        self.holds_watermark = bool(plan.options.grace)
+        self.holds_watermark = bool(plan.options.waits)
 
     def reads(self, number: int) -> Sequence[str]:
         own = self.plan.left_schema.names if number == LEFT else self.plan.table.columns
@@ -219,10 +263,10 @@ class AsOfOperator(Operator):
 
     def stored(self, store: Store) -> Iterator[StoredPart]:
         plan, keys = self.plan, list(self.stored_keys.names)
-        name, lateness_us = plan.left.name, plan.table.options.allowed_lateness.us
+        name = plan.left.name
         for part, what, past_us in (
-            (WAITING, f"rows of {name} that wait", plan.options.grace.us + 1),
-            (KEPT, f"emitted rows of {name}, which late changes correct", lateness_us + 1),
+            (WAITING, f"rows of {name} that wait", plan.options.waits.us + 1),
+            (KEPT, f"emitted rows of {name}, which late changes correct", plan.corrected_for_us + 1),
         ):
             rows = left_table(plan, part, self.policy.spans).open(store).stored()
             time_us, waits = rows["time_us"], part is WAITING
@@ -245,5 +289,5 @@ class AsOfOperator(Operator):
         return [table_note(self.plan.table, self.identity)]
 
     @property
-    def native(self) -> Native:
-        return Native(Native.WINDOW_FUNCTION, self.plan)
+    def native(self) -> Native | None:
+        return Native(Native.WINDOW_FUNCTION, self.plan) if self.plan.options.direction == "backward" else None

@@ -79,10 +79,15 @@ class AsOfPlan:
         """Their watermark policies."""
         return [self.takes[number].policy for number in self.counted]
 
+    @property
+    def corrected_for_us(self) -> int:
+        """How far past a row the watermark may be for a change to concern it, microseconds."""
+        return self.table.options.allowed_lateness.us + self.options.ahead.us
+
     def describe_stored(self) -> str:
         """The stored state, for explain."""
         waits = "" if self.options.early else "rows until they are due, and "
-        corrected = self.table.options.allowed_lateness
+        corrected = self.table.options.allowed_lateness + self.options.ahead
         rows = f"; emitted rows until the watermark is {corrected} past them" if self.options.retracts else ""
         return f"{waits}of the table {self.table.describe_stored()}{rows}"
 
@@ -101,6 +106,7 @@ class AsOfPlan:
             "early": options.early,
             "wait_for": options.wait_for.value,
             "allow_exact_matches": options.allow_exact_matches,
+            **({} if options.direction == "backward" else {"direction": options.direction}),
             "mode": options.mode.value,
             "rows retract": left.retracts,
             "condition of rows": where_identity(left),

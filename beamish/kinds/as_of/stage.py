@@ -82,9 +82,11 @@ class AsOfStage(Stage):
             raise PipelineError(
                 f"as_of_join({changes.name}=...): a table of latest versions only has no earlier versions; leave latest_only out"
             )
-        if self.options.grace > self.table.history:
+        if self.options.waits > self.table.history:
+            named = {"grace": self.options.grace, "tolerance": self.options.ahead}
+            given = ", ".join(f"{name}={str(one)!r}" for name, one in named.items() if one)
             raise PipelineError(
-                f"as_of_join(grace={str(self.options.grace)!r}) above the table's history {str(self.table.history)!r}: the matching version would expire before the row is joined; give a longer history"
+                f"as_of_join({given}) above the table's history {str(self.table.history)!r}: the matching version would expire before the row is joined; give a longer history"
             )
         if self.options.tolerance is not None and self.table.only_updated:
             raise PipelineError(
@@ -120,7 +122,7 @@ class AsOfStage(Stage):
             window=left.window,
             retracts=self.options.retracts,
             watermarks=watermarks,
-            behind_us=max(0, left.behind_us - self.options.grace.us),
+            behind_us=max(0, left.behind_us - self.options.waits.us),
             slot=None,
             follows=follows,
         )
@@ -164,19 +166,18 @@ class AsOfStage(Stage):
         options, (left, changes) = self.options, takes
         on = " and ".join(f"{row} = {key}" for row, key in zip(left.keys, changes.keys, strict=True)) or "one key"
         time = "their timestamp" if left.is_panes else str(left.event_time)
-        reached = "at or before" if options.allow_exact_matches else "before"
-        within = "" if options.tolerance is None else f", begun at most {options.tolerance} earlier"
         unmatched = "null" if options.how == "left" else "no row"
-        meets = (
-            f"each is joined with the version of {changes.name} that began {reached} {time} and was still valid{within}"
+        meets = self._describe_match(time)
+        yield (
+            "rows",
+            f"{left.name}, on {on}: each is joined with the version of {changes.name} {meets}; without one: {unmatched}",
         )
-        yield "rows", f"{left.name}, on {on}: {meets}; without one: {unmatched}"
         yield str(changes.name), describe_changes(changes, self.table)
         yield from describe_where(takes)
         yield "watermark", self._describe_watermark(left, changes)
         waits = "on arrival, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"
         corrected = (
-            f"; when a late change alters its match, until the watermark is {self.table.allowed_lateness} past it, it is retracted and the corrected row emitted"
+            f"; when a late change alters its match, until the watermark is {self.table.allowed_lateness + options.ahead} past it, it is retracted and the corrected row emitted"
             if options.retracts
             else "; it is not corrected, and changes too late for rows joined before are listed as joined_already"
         )
@@ -194,8 +195,20 @@ class AsOfStage(Stage):
             return "for ever, unless a change deletes it"
         return f"until the watermark is {self.table.history} plus {self.options.tolerance} past its start, or a change deletes it"
 
+    def _describe_match(self, time: str) -> str:
+        """Which version a row matches."""
+        options = self.options
+        exact, tolerance = options.allow_exact_matches, options.tolerance
+        before = f"that began {'at or before' if exact else 'before'} {time} and was still valid"
+        after = f"that begins first {'at or after' if exact else 'after'} {time}"
+        if options.direction == "backward":
+            return before + ("" if tolerance is None else f", begun at most {tolerance} earlier")
+        if options.direction == "forward":
+            return f"{after}, at most {tolerance} later"
+        return f"{before}, or {after}, whichever began nearer, at most {tolerance} away"
+
     def _describe_grace(self) -> str:
-        return f" by {self.options.grace}" if self.options.grace else ""
+        return f" by {self.options.waits}" if self.options.waits else ""
 
     def _describe_watermark(self, left: Relation, changes: Relation) -> str:
         if self.options.wait_for is WaitFor.LEFT_INPUT:

@@ -186,8 +186,8 @@ class Looking:
         parts.append((of_rows[more], time_us[rows_at[more]]))
         if self.past is not None and plan.forget_us is not None:
             ends = self.past.latest(keys) + (plan.forget_us + plan.step_us)
-            inside = np.flatnonzero(late & (ends >= since_us) & (ends <= until_us))
-            parts.append((inside, ends[inside]))
+            ended = np.flatnonzero(late & (ends >= since_us) & (ends <= until_us))
+            parts.append((ended, ends[ended]))
         code, boundary_us = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((boundary_us, code))
         order = order[run_starts([code[order], boundary_us[order]])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -15,6 +15,8 @@ VALID_FROM, VALID_TO = "valid_from", "valid_to"
 """The columns of the validity interval: its start, and its exclusive end."""
 
 JOINS = ("inner", "left")
+Direction: TypeAlias = Literal["backward", "forward", "nearest"]
+"""Which version a row matches: the one valid at its time, the first that begins then or later, or the nearer of both."""
 
 
 def check_column(call: str, name: str, value: Any) -> str | None:
@@ -115,11 +117,12 @@ class AsOfOptions:
 
     Attributes:
         how: "inner": a row without a match is not emitted; "left": it is, with null.
-        tolerance: maximum age of a matching version; None: unlimited.
+        tolerance: how far from a row the start of a matching version may be; None: unlimited.
         grace: how far past a row the watermark must be before it is emitted.
         early: whether a row is emitted on arrival, to be corrected.
         wait_for: which watermark a row waits for.
         allow_exact_matches: whether a row matches a version that begins at its own time.
+        direction: which version it matches.
         mode: DISCARDING, or ACCUMULATING_AND_RETRACTING to correct emitted rows.
         with_dropped: whether dropped rows are emitted.
     """
@@ -130,6 +133,7 @@ class AsOfOptions:
     early: bool = False
     wait_for: WaitFor = BOTH_INPUTS
     allow_exact_matches: bool = True
+    direction: Direction = "backward"
     mode: AccumulationMode = AccumulationMode.DISCARDING
     with_dropped: bool = False
 
@@ -139,9 +143,20 @@ class AsOfOptions:
         return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
 
     @property
+    def ahead(self) -> Duration:
+        """How far after a row a version that it matches may begin."""
+        return Duration(0) if self.direction == "backward" or self.tolerance is None else self.tolerance
+
+    @property
+    def waits(self) -> Duration:
+        """How far past a row the watermark must be before it is emitted."""
+        return self.grace + self.ahead
+
+    @property
     def arguments(self) -> str:
         """The arguments as source code, without ``on`` and the inputs."""
         words = [f"how={self.how!r}"] if self.how != "inner" else []
+        words += [f"direction={self.direction!r}"] if self.direction != "backward" else []
         words += [f"tolerance={str(self.tolerance)!r}"] if self.tolerance is not None else []
         words += [f"grace={str(self.grace)!r}"] if self.grace else []
         words += ["early=True"] if self.early else []
@@ -158,18 +173,33 @@ def read_as_of(
     early: bool,
     wait_for: WaitFor,
     allow_exact_matches: bool,
+    direction: str,
 ) -> AsOfOptions:
     """Read the arguments of ``bm.as_of_join`` (OptionError: an argument is invalid)."""
     if how not in JOINS:
         raise OptionError(f"as_of_join(how={how!r}): must be 'inner', or 'left' for rows without a match too")
     if not isinstance(wait_for, WaitFor):
         raise OptionError(f"as_of_join(wait_for={wait_for!r}): must be bm.BOTH_INPUTS or bm.LEFT_INPUT")
+    if direction not in get_args(Direction):
+        raise OptionError(
+            f"as_of_join(direction={direction!r}): must be 'backward', 'forward' or 'nearest', as in pandas.merge_asof"
+        )
     within = None if tolerance is None else not_negative("as_of_join(tolerance)", tolerance)
+    if within is None and direction != "backward":
+        raise OptionError(
+            f"as_of_join(direction={direction!r}) without a tolerance: a row would wait for ever for a version that begins after it; "
+            "add tolerance='10 minutes', how far after the row it may begin"
+        )
     if within is not None and not within and not allow_exact_matches:
         raise OptionError(
-            f"as_of_join(tolerance={str(within)!r}, allow_exact_matches=False): a row would never match, since a version that begins at its time is excluded, and an earlier one is too old; give a longer tolerance"
+            f"as_of_join(tolerance={str(within)!r}, allow_exact_matches=False): a row would never match, since a version that begins at its time is excluded, and any other is too far; give a longer tolerance"
         )
-    waits = not_negative("as_of_join(grace)", grace)
     return AsOfOptions(
-        "left" if how == "left" else "inner", within, waits, bool(early), wait_for, bool(allow_exact_matches)
+        "left" if how == "left" else "inner",
+        within,
+        not_negative("as_of_join(grace)", grace),
+        bool(early),
+        wait_for,
+        bool(allow_exact_matches),
+        direction,  # type: ignore[arg-type]
     )

@@ -68,6 +68,27 @@ def find_at(code: Ints, from_us: Ints, to_us: Ints, of: Ints, time_us: Ints) -> 
     return np.where(fits, found, -1)
 
 
+def first_from(code: Ints, from_us: Ints, of: Ints, since_us: Ints, until_us: Ints) -> Ints:
+    """Find the first start of a key in a span of time.
+
+    Args:
+        code, from_us: int64, one per start: its key and time.
+        of, since_us, until_us: int64, one per span: its key and bounds, which are included.
+
+    Returns:
+        int64, one per span: the index of the start; -1: none.
+    """
+    if not len(code):
+        return np.full(len(of), -1, dtype=np.int64)
+    times = np.unique(from_us)
+    place = code * (len(times) + 1) + np.searchsorted(times, from_us, side="left")
+    order = np.argsort(place, kind="stable")
+    wanted = of * (len(times) + 1) + np.searchsorted(times, since_us, side="left")
+    at = order[np.minimum(np.searchsorted(place[order], wanted, side="left"), len(order) - 1)]
+    fits = (code[at] == of) & (since_us <= from_us[at]) & (from_us[at] <= until_us)
+    return np.where(fits, at, -1)
+
+
 NAME = "versions"
 LATEST = END_OF_TIME_US - 1
 """The time to look up a key's latest change."""
@@ -222,6 +243,31 @@ class VersionTable(SegmentedRecords[Changes]):
         changes = self.records.take(at[self.records["counts"][at]])
         of, other = codes_of_both(changes.keys, keys, len(changes), len(time_us))
         return changes, find_at(of.of, changes["from_us"], changes["to_us"], other.of, time_us)
+
+    def find_around(
+        self, keys: Sequence[pa.Array], time_us: Ints, since_us: Ints, until_us: Ints
+    ) -> tuple[Changes, Ints, Ints]:
+        """Look up the changes of keys valid at times, and the first versions that begin in spans.
+
+        Args:
+            keys: key columns, n rows, in the table's types.
+            time_us: int64, n: microseconds since the epoch.
+            since_us, until_us: int64, n: likewise, bounds included, not before ``time_us``.
+
+        Returns:
+            changes; and int64, n each: the index of the one valid at the time, deletes included, and of the first version; -1: none.
+        """
+        hashes = hash_keys(keys, len(time_us))
+        self._load_open(hashes)
+        if len(time_us):
+            self._load_ended(int(time_us.min()), int(until_us.max()))
+        at = self._of_keys(hashes)
+        changes = self.records.take(at[self.records["counts"][at]])
+        of, other = codes_of_both(changes.keys, keys, len(changes), len(time_us))
+        valid = find_at(of.of, changes["from_us"], changes["to_us"], other.of, time_us)
+        sets = np.flatnonzero(~changes["deletes"])
+        first = first_from(of.of[sets], changes["from_us"][sets], other.of, since_us, until_us)
+        return changes, valid, np.where(first >= 0, sets[first], -1) if len(sets) else first
 
     def forget(self, watermark_us: int) -> None:
         """Drop changes that no read can reach; ended ones by whole segments."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
+from beamish.accumulations.joins import Join
 from beamish.contract.at_rest import Keeps
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
@@ -184,10 +185,8 @@ class WindowStage(Stage):
         if isinstance(options.window, Within):
             names = [relation.name for relation in takes]
             if options.window.of in names:
-                within = options.window
-                number = names.index(within.of)
-                window = WithinInput(within.before, of=within.of, after=within.after, number=number)
-                options = attrs.evolve(options, window=window)
+                beside = _beside(options.window, options.accumulations.values())
+                options = attrs.evolve(options, window=WithinInput.of_merge(options.window, names, beside))
         if options.mode is None and any(relation.retracts for relation in takes):
             options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
         return options
@@ -446,14 +445,34 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
                 f"{next(one for one in names if one != within.of)!r})"
             )
         left, _ = join.names_of_inputs
-        if getattr(join, "keeps_left" if left == within.of else "keeps_right"):
+        if isinstance(join, Join) and join.gives_alone == (left == within.of, left != within.of):
             (other,) = (one for one in join.names_of_inputs if one != within.of)
-            same = Within(within.after, of=other, after=within.before)
+            same = within.from_the_other(other)
             raise PipelineError(
                 f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} is in two windows, and neither knows whether it "
                 f"had a match in the other, so only unmatched rows of {other} can be emitted; window({same!r}) matches the same "
                 f"rows and can emit those of {within.of}"
             )
+        if _beside(within, [join]) is None:
+            continue
+        if options.retention is not None:
+            raise PipelineError(
+                f"{options.retention.call} of accumulate({name}={join!r}) in {within!r}: a row is in two windows, of which one may be "
+                "evicted, so its match would be unknown; leave it out: all windows expire by themselves"
+            )
+        if isinstance(join, Join) and join.keep_rows:
+            raise PipelineError(
+                f"accumulate({name}={join!r}) in {within!r}: a row is in two windows, of which one may keep it and the other not, so "
+                "its match would be unknown; use keep_for"
+            )
+
+
+def _beside(within: Within, accumulations: Iterable[Accumulation]) -> str | None:
+    """The input besides ``of``, if unmatched rows of both are emitted."""
+    for join in accumulations:
+        if isinstance(join, Join) and all(join.gives_alone):
+            return next((one for one in join.names_of_inputs if one != within.of), None)
+    return None
 
 
 def _check_within_of(window: WindowOption | None, names: Sequence[str]) -> None:

@@ -42,7 +42,7 @@ from beamish.testing.stream import Runnable, TestStream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PRESENT = frozenset({"duplicate", "window_finished", "unmatched_removal"})
+PRESENT = frozenset({"duplicate", "window_finished", "unmatched_removal", "superseded"})
 """Reasons of dropped rows that a result should have been computed from."""
 
 
@@ -82,7 +82,7 @@ def live_panes_equal_expected(
 def _taken_rows(pipeline: Runnable, script: TestStream) -> Any:
     """The rows that a result is of; None: a stage has dropped some, or one from a part of its windows."""
     *inner, last = _outcome(pipeline, script).dropped
-    if any(sum(of.values()) for of in inner):
+    if any(of[reason] for of in inner for reason in of if reason != "superseded"):
         return None
     if not sum(last.values()):
         return rows_of(pipeline, script)

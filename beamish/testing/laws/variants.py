@@ -13,6 +13,7 @@ from beamish.errors import BeamishError
 from beamish.flow import Flow, Panes
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.kernels.field_paths import value_of
+from beamish.kinds.upserts.options import UpsertsOptions
 from beamish.kinds.window.plan.options import WindowOptions
 from beamish.modes import AccumulationMode
 from beamish.script import ClockTo, Event, Row, Step, WatermarkTo, as_step, watermark_of
@@ -119,6 +120,8 @@ def _why_arrival_counts(flow: Flow) -> str | None:
     numbered = [option.numbering for option in window_options(flow) if option.numbering is not None]
     if any(numbering.numbered_by is None for numbering in numbered):
         return "rows are numbered as they arrive"
+    if any(isinstance(part, UpsertsOptions) and part.keep_deleted is not None for part in parts(stage)):
+        return "a deleted key may be brought back by an older row"
     if stage.declared("forget_after") is not None or any(numbering.idle for numbering in numbered):
         return "a key that was idle begins again"
     trigger, lateness = stage.declared("trigger"), stage.declared("allowed_lateness")

@@ -85,7 +85,12 @@ class AsOfTwin:
         assert options.as_of is not None
         assert options.versions is not None
         self.options, self.history_us = options.as_of, options.versions.history.us
-        self.lateness_us, self.grace_us = options.versions.allowed_lateness.us, options.as_of.grace.us
+        tolerance = options.as_of.tolerance
+        self.ahead_us = 0 if options.as_of.direction == "backward" or tolerance is None else tolerance.us
+        self.grace_us = options.as_of.grace.us
+        # Rows look ahead: they are due later, and concern changes for longer (rules/joins.md#as-of-directions).
+        self.waits_us = self.grace_us + self.ahead_us
+        self.lateness_us = options.versions.allowed_lateness.us + self.ahead_us
         return options.versions
 
     def change_stage(self, flow: Flow) -> None:
@@ -95,7 +100,7 @@ class AsOfTwin:
     @property
     def watermark(self) -> float:
         """The forwarded watermark: nothing due is late for the next stage. The end of time is the end of time."""
-        return self.w if self.w >= END_OF_TIME_US else self.w - self.grace_us
+        return self.w if self.w >= END_OF_TIME_US else self.w - self.waits_us
 
     def step(self, step: Step) -> list[Pane]:
         """Panes of stages, the table's first; then the watermark; then rows of sources, the table's first."""
@@ -123,7 +128,8 @@ class AsOfTwin:
                 self.drop(self.right, one, reason)
                 continue
             taken.append((name_of(key), one))
-            if not self.options.retracts and self.is_due(one.time_us):
+            assert one.time_us is not None
+            if not self.options.retracts and is_past(one.time_us, self.grace_us, self.w):
                 self.drop(self.right, one, DropReason.JOINED_ALREADY)
         self.table.take(taken, self.steps)
         if taken:
@@ -187,7 +193,8 @@ class AsOfTwin:
     def late(self, row: Row) -> Iterator[Pane]:
         """A row that is due on arrival is joined at once."""
         past = is_past(self.read_at(row), self.history_us, self.w)
-        match = self.found(row, self.forgetful(row) if past else self.exact(row))
+        known = self.forgetful(row) if self.options.direction == "backward" else None
+        match = self.found(row, known if past else self.exact(row))
         if past and match is None:
             self.drop(self.left, row.came, DropReason.EXPIRED)
             return
@@ -210,7 +217,7 @@ class AsOfTwin:
 
     def is_due(self, time_us: int | None) -> bool:
         assert time_us is not None
-        return is_past(time_us, self.grace_us, self.w)
+        return is_past(time_us, self.waits_us, self.w)
 
     # Matches
 
@@ -218,8 +225,18 @@ class AsOfTwin:
         return row.time_us - (0 if self.options.allow_exact_matches else 1)
 
     def exact(self, row: Row) -> Version | None:
-        """The value valid at its time."""
-        return None if row.name is None else self.table.valid_at(row.name, self.read_at(row))
+        """The value valid at its time; or the first that begins then or later; or the nearer of both."""
+        if row.name is None:
+            return None
+        valid = self.table.valid_at(row.name, self.read_at(row))
+        if self.options.direction == "backward":
+            return valid
+        first_us = row.time_us if self.options.allow_exact_matches else row.time_us + 1
+        after = [one for one in self.table.versions(row.name) if first_us <= one.from_us <= row.time_us + self.ahead_us]
+        if self.options.direction == "forward":
+            return after[0] if after else None
+        before = [valid] if valid is not None and row.time_us - valid.from_us <= self.ahead_us else []
+        return min([*before, *after], key=lambda one: abs(one.from_us - row.time_us), default=None)
 
     def forgetful(self, row: Row) -> Version | None:
         """Past the history only the key's latest change is available; one too old for any row has expired itself."""

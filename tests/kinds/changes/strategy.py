@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.testing import TestStream
-from tests.declared_options import said
+from tests.declared_options import stages
 from tests.kinds.suppress.strategy import any_buffer, until_limit
 from tests.strategies.watermarks import watermarks
 
@@ -72,8 +72,8 @@ def rows(draw: st.DrawFn, event_time: str, about: int) -> dict[str, Any]:
 
 @st.composite
 def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None) -> TestStream:
-    """A script for changes: late rows, ties, empty bundles, jumps of either clock, whole steps."""
-    options = said(pipeline)
+    """A script for a pipeline whose first stage takes changes: late rows, ties, empty bundles, jumps of either clock, whole steps."""
+    options = stages(pipeline)[0]
     lags = isinstance(options.watermark, bm.ProcessingTimeLag)
     script, clock, now = TestStream(), 0, draw(st.sampled_from([0, 5]))
     kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock", "step", "step"])

@@ -169,6 +169,12 @@ def matches_of_batch(
         ]
         if options.tolerance is not None:
             reached = [one for one in reached if row.time_us - one[0] <= options.tolerance.us]
+        if options.direction != "backward":
+            assert options.tolerance is not None
+            first_us, last_us = row.time_us + (not options.allow_exact_matches), row.time_us + options.tolerance.us
+            after = [one for one in versions.get(row.key, ()) if first_us <= one[0] <= last_us]
+            reached = [] if options.direction == "forward" else reached
+            reached = sorted([*reached, *after], key=lambda one: (abs(one[0] - row.time_us), one[0]))
         if reached or options.how == "left":
             found[row.row["id"]] = {**reached[0][2], VALID_FROM: instant(reached[0][0])} if reached else None
     return found

@@ -225,11 +225,16 @@ def join(  # noqa: PLR0917
     assert options is not None
     mode = retracting if said(rows).retracts else draw(of.mode)
     tolerance = None if options.only_updated else draw(st.sampled_from([None, None, 0, 2, 5]))
+    tolerance = fixed.get("tolerance", tolerance)
+    ahead = tolerance is not None and Duration(tolerance * 1_000_000) <= options.history
+    direction = draw(st.sampled_from(["backward", "forward", "nearest"])) if ahead else "backward"
+    waits = 0 if direction == "backward" else tolerance
     drawn = {
         "how": draw(st.sampled_from(["inner", "left"])),
         "tolerance": tolerance,
+        "direction": direction,
         "grace": draw(
-            st.sampled_from([0, 0, 1, 5]).filter(lambda grace: Duration(grace * 1_000_000) <= options.history)
+            st.sampled_from([0, 0, 1, 5]).filter(lambda grace: Duration((grace + waits) * 1_000_000) <= options.history)
         ),
         "early": draw(st.booleans()),
         "wait_for": draw(st.sampled_from([bm.BOTH_INPUTS, bm.BOTH_INPUTS, bm.LEFT_INPUT])),

@@ -55,16 +55,23 @@ SHAPES = {
     "left, retracting": join(how="left", grace=3).accumulating_and_retracting().with_dropped(),
     "early": join(how="left", early=True).accumulating_and_retracting(),
     "the left's watermark alone": join(wait_for=bm.LEFT_INPUT, how="left").with_dropped(),
+    "nearest, with panes as its table": bm.as_of_join(
+        orders=ORDERS,
+        rates=TOTALS.then(bm.Pipeline().key_by("cur").versions(100)),
+        on={"paid": "cur"},
+        how="left",
+        direction="nearest",
+        tolerance=9,
+    )
+    .accumulating_and_retracting()
+    .with_dropped(),
     "a stage after it": join(how="left", grace=3)
     .accumulating_and_retracting()
     .then(bm.Pipeline().key_by("paid").window(bm.FixedWindows(20)).accumulate(orders=Count(), spent=Sum("amount"))),
-    "panes as its table": bm.as_of_join(
-        orders=ORDERS, rates=TOTALS.then(bm.Pipeline().key_by("cur").versions(100)), on={"paid": "cur"}
-    ).accumulating_and_retracting(),
 }
 
 
-SAMPLE = ("panes as its table",)  # the others in ``make test-deep``
+SAMPLE = ("nearest, with panes as its table",)  # the others in ``make test-deep``
 
 
 @pytest.mark.parametrize(

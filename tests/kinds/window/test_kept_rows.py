@@ -48,6 +48,13 @@ def test_a_row_in_several_windows_is_listed_once(window):
     assert list(first.row) == ["v"]
 
 
+def test_a_row_of_an_interval_join_is_listed_though_no_window_contains_it():
+    rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+    pipeline = bm.merge(a=rows, b=rows).window(bm.Within(20, of="b", after=-10)).accumulate(pair=InnerJoin("a", "b"))
+    state = pipeline.state(TestStream().add([{"ts": 31, "v": 1}], input="b"))
+    assert [(one.place.second, one.row["v"]) for one in state.rows(31, 32, of="b")] == [(31, 1)]
+
+
 def test_rows_of_windows_of_rows_have_their_numbers():
     pipeline = (
         bm.Pipeline()

@@ -15,6 +15,7 @@ from beamish.script import as_step
 from beamish.testing import TestStream
 from tests.cost import cost
 from tests.declared_options import evolve, said
+from tests.kinds.refine.strategy import meaning
 from tests.strategies.merges import NAMES, meetings, merges, scripts
 from tests.strategies.pipelines import modes, retracting
 
@@ -30,7 +31,7 @@ def rows_of(script, name):
         (row[f"{name}_team"], instant_us("", row[f"{name}_at"]), row) for row in rows if row[f"{name}_at"] is not None
     ]
     return [
-        (repr(team), time, repr(sorted((c, v) for c, v in row.items() if c != f"{name}_team")))
+        (repr(team), time, repr(sorted((c, v) for c, v in row.items() if c != f"{name}_team")), row)
         for team, time, row in timed
     ]
 
@@ -46,16 +47,26 @@ def of_two(data):
 def by_two_loops(pipeline, left, right):
     """The pairs of rows that meet, and the rows that are kept though they meet none."""
     within, join = said(pipeline).window, said(pipeline).accumulations["pair"]
+    conditions = [meaning(join.match_if[name]) if name in join.match_if else None for name in (join.left, join.right)]
+    since, until = -within.before.us, within.after.us
 
     def meets(one, other):
         time, of = (other[1], one[1]) if join.left == within.of else (one[1], other[1])
-        return one[0] == other[0] and time - within.before.us <= of <= time + within.after.us
+        is_in = {
+            "both": since <= of - time <= until,
+            "left": since <= of - time < until,
+            "right": since < of - time <= until,
+            "neither": since < of - time < until,
+        }
+        has_match = one[0] == other[0] and (one[0] != repr(None) or join.null_keys == "pair")
+        fulfil = all(on is None or on(row[3]) is True for on, row in zip(conditions, (one, other), strict=True))
+        return has_match and fulfil and is_in[within.inclusive]
 
     pairs = Counter((one[0], one[2], other[2]) for one in left for other in right if meets(one, other))
-    if isinstance(join, a.LeftOuterJoin):
+    if isinstance(join, a.LeftOuterJoin | a.FullOuterJoin):
         alone = [one for one in left if not any(meets(one, other) for other in right)]
         pairs += Counter((one[0], one[2], None) for one in alone)
-    if isinstance(join, a.RightOuterJoin):
+    if isinstance(join, a.RightOuterJoin | a.FullOuterJoin):
         alone = [other for other in right if not any(meets(one, other) for one in left)]
         pairs += Counter((other[0], None, other[2]) for other in alone)
     return pairs
@@ -119,4 +130,5 @@ def test_pairs_are_in_the_window_of_the_left_row(mode, data):
     for pane in pipeline.run(data.draw(scripts(pipeline))):
         row = pane.values["pairs"][other]
         if row is not None:
-            assert pane.start.timestamp() <= row[f"{other}_at"] < pane.end.timestamp()
+            period = within.period_us / 1_000_000
+            assert pane.start.timestamp() <= row[f"{other}_at"] < pane.start.timestamp() + period

@@ -10,10 +10,10 @@ from beamish.accumulations import (
     Fold,
     FullOuterJoin,
     InnerJoin,
+    LeftOuterJoin,
     Max,
     Mean,
     Quantiles,
-    RightOuterJoin,
     StdDev,
     Sum,
 )
@@ -93,7 +93,11 @@ TOGETHER = {
     "a value called window": PLAIN.accumulate(window=Count()),
     "a value called like the key": PLAIN.accumulate(team=Count()),
     "a count within": MEETING.window(bm.Within(1, of="a")).accumulate(n=Count()),
-    "within keeps both sides": MEETING.window(bm.Within(1, of="a")).accumulate(n=FullOuterJoin("a", "b")),
+    "within keeps the other side": MEETING.window(bm.Within(1, of="a")).accumulate(n=LeftOuterJoin("a", "b")),
+    "full within, retain": MEETING.window(bm.Within(1, of="a")).retain(windows=3).accumulate(n=FullOuterJoin("a", "b")),
+    "full within, keep_rows": MEETING.window(bm.Within(1, of="a"))
+    .discarding()
+    .accumulate(n=FullOuterJoin("a", "b", once=True, keep_rows={"a": 3})),
     "within among windowings": MEETING.window({"x": bm.Within(1, of="a"), "y": bm.FixedWindows(1)}).accumulate(
         n=InnerJoin("a", "b")
     ),
@@ -108,7 +112,7 @@ TOGETHER = {
     .accumulate(n=FullOuterJoin("a", "b", once=True)),
     "once, outer, within": MEETING.window(bm.Within(1, of="a"))
     .discarding()
-    .accumulate(n=RightOuterJoin("a", "b", once=True)),
+    .accumulate(n=LeftOuterJoin("a", "b", once=True)),
     "once, outer, among windowings": MEETING.window({"x": bm.SlidingWindows(2, 1), "y": bm.FixedWindows(1)})
     .discarding()
     .accumulate(n=FullOuterJoin("a", "b", once=True)),

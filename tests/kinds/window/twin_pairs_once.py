@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import beamish as bm
 from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row
-from tests.twin.joins import JOINS, Join, has_no_match, row_without
+from tests.twin.joins import JOINS, Join, has_no_match, is_in_own_window, row_without
 from tests.twin.order import spark_order
+from tests.twin.windows import interval_of
 
 if TYPE_CHECKING:
     from tests.twin.run import Key, Live, Twin
@@ -61,12 +62,22 @@ def kept_at(once: Join, row: Row, time_us: int | None, watermark: float) -> bool
 def meets(twin: Twin, once: Join, one: Row, other: Row) -> bool:
     """Do these rows match, in the stage's windows?"""
     window = twin.meets
-    if has_no_match(once, one, twin.takes):
+    if has_no_match(once, one, twin.takes) or has_no_match(once, other, twin.takes):
         return False
     if not isinstance(window, bm.Within):
         return True
     of, time = (one, other.time_us) if once.left == window.of else (other, one.time_us)
-    return time - window.before.us <= of.time_us <= time + window.after.us
+    since, until = interval_of(window)
+    return since <= of.time_us - time <= until
+
+
+def emits(twin: Twin, once: Join, window: Live, one: Row, other: Row) -> bool:
+    """Is this the window that emits the pair? (rules/joins.md#full-interval-joins)."""
+    if twin.full is None:
+        return True
+    within = twin.full_window
+    row = one if once.right == within.of else other
+    return is_in_own_window(within, str(row.input), row.time_us, window.start)
 
 
 def pair_up(twin: Twin, key: Key, windows: Iterable[Live]) -> None:
@@ -78,7 +89,11 @@ def pair_up(twin: Twin, key: Key, windows: Iterable[Live]) -> None:
     for window in windows:
         left, right = ([row for row in window.kept if row.input == name] for name in (once.left, once.right))
         for one in left:
-            window.due += [(one, row) for row in right if meets(twin, once, one, row) and key.made.make(one, row)]
+            window.due += [
+                (one, row)
+                for row in right
+                if meets(twin, once, one, row) and emits(twin, once, window, one, row) and key.made.make(one, row)
+            ]
     for window in windows:
         let_go(twin, key, window)
 
@@ -100,13 +115,16 @@ def let_go(twin: Twin, key: Key, window: Live) -> int:
         gone += sorted(own, key=place)[: max(0, len(own) - rows)]
     went = [row for row in window.kept if any(row is one for one in gone)]
     window.kept = [row for row in window.kept if not any(row is one for one in gone)]
-    alone = list(without_match(once, key, went))
+    alone = list(without_match(twin, once, key, window, went))
     window.due += alone
     return len(alone)
 
 
-def without_match(once: Join, key: Key, rows: Iterable[Row]) -> Iterator[Pair]:
-    """Unmatched rows among these."""
+def without_match(twin: Twin, once: Join, key: Key, window: Live, rows: Iterable[Row]) -> Iterator[Pair]:
+    """Unmatched rows among these that the window emits."""
+    if twin.full is not None:
+        within, start = twin.full_window, window.start
+        rows = [row for row in rows if is_in_own_window(within, str(row.input), row.time_us, start)]
     keeps_left, keeps_right = JOINS[type(once)]
     for row in rows:
         if id(row.values) in key.made.met:

@@ -16,13 +16,14 @@ from beamish.contract.drops import NULL_KEY
 from beamish.contract.keys import any_null
 from beamish.contract.stored import Store
 from beamish.errors import StateError
-from beamish.kernels.buffers import NO_ENTRY, Flags, flags, list_lengths, numbers
-from beamish.kernels.column_names import APART, INPUT
-from beamish.kinds.window.plan.part import WindowPart
+from beamish.kernels.buffers import NO_ENTRY, Flags, list_lengths, numbers
+from beamish.kernels.column_names import INPUT
+from beamish.kinds.window.plan.part import Assign, WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.plan.spec import null_keys_of
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import drop_rows
+from beamish.kinds.window.step.entries import Entries, into_own_windows
 from beamish.kinds.window.step.step import Step
 
 
@@ -61,7 +62,17 @@ class NullKeysPart(WindowPart):
 
     def prepare(self, step: Step, bundle: Bundle) -> None:
         if self._marks:
-            bundle.table = bundle.table.append_column(APART, flags(_null_key(bundle)))
+            bundle.apart = _null_key(bundle) if bundle.apart is None else bundle.apart | _null_key(bundle)
+
+    def assigning(self, assign: Assign) -> Assign:
+        """In a full interval join, put rows of a null key into their own windows only."""
+
+        def assigned(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
+            entries: Entries = assign(step, bundle, windowed)
+            unmatched = step.plan.null_keys == "unmatched"
+            return into_own_windows(step, bundle, entries, _null_key(bundle)) if unmatched else entries
+
+        return assigned
 
     def admit_keys(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
         if not self._drops:

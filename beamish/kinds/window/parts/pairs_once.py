@@ -76,7 +76,7 @@ def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
                 f"{where} in {window!r}: a row may be in several windows that merge, and then be joined twice; leave once=True "
                 f"out{own}"
             )
-        if join.keeps_left or join.keeps_right:
+        if (join.keeps_left or join.keeps_right) and not isinstance(window, Within):  # there a row has one of its own
             raise PipelineError(
                 f"{where} in {window!r}: a row may be in several windows, and none knows whether it had a match in another; use "
                 f"InnerJoin, or windows that do not overlap{own}"

@@ -33,7 +33,7 @@ class RemovalsPart(WindowPart):
         self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices, *, state: pa.Table
     ) -> Flags | None:
         held = step.table["net_rows"][at]
-        lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=held)
+        lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=held, start_us=entries.start_us)
         if lost is None or not lost.any():
             return None
         drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)

@@ -21,6 +21,7 @@ from beamish.kinds.window.step.finding import find, load_targets
 from beamish.kinds.window.step.merging import expired_when_merged, find_merging, load_what_may_merge
 from beamish.kinds.window.step.step import Step
 from beamish.triggers.trigger import NEVER_US, WindowIndices
+from beamish.windows.within import WithinInput
 
 _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
@@ -51,6 +52,8 @@ def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     if step.plan.window.late_by_merged and expired.any():
         expired = expired_when_merged(step, bundle, entries)
+    if isinstance(step.plan.window, WithinInput):
+        expired = step.plan.window.whole(entries.row, expired)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
     entries = entries.only(~expired)
     for part in step.parts:
@@ -104,7 +107,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
         state_at = np.where(state_at == NO_ENTRY, table.state.append(step.plan.new_state), state_at)
         before = table.state.take(state_at)
     with naming_window(table, at):
-        state = bundle.accumulate(entries.row, groups, before)
+        state = bundle.accumulate(entries.row, groups, before, entries.start_us)
     for part in step.parts:
         refused = part.refused(step, bundle, entries, groups, at, state=state)
         if refused is not None:

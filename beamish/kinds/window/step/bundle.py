@@ -9,16 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.accumulations.base.gathered import marked
 from beamish.contract.clocks import in_range
 from beamish.instants import NO_TIME_US
-from beamish.kernels.buffers import NO_VALUE, Ints
+from beamish.kernels.buffers import NO_VALUE, Flags, Ints
 from beamish.kernels.codes import normalise
-from beamish.kernels.column_names import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
+from beamish.kernels.column_names import EVENT_TIME, FIRST, INPUT, LAST, ROWS, SIGN, SLICE
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
 from beamish.kinds.deduplicate.remembered import first_come
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.step.packing import unpack
+from beamish.windows.within import WithinInput
 
 
 @attrs.define
@@ -33,6 +35,7 @@ class Bundle:
             without one.
         place: int64[n]: the position that determines windows: ``time_us``, or the row number (row_windows.py).
         group: int64[n]: for count windows the group (row_windows.py) of each; else unset.
+        apart: bool[n]: which rows have no match in a join, where some have none; else unset.
         rows: int64[n], number of rows represented by each.
         key_at: int64[n]: the position of each key in the window table's pool; set on arrival.
         signs: int64[n], the change in its window's number of rows: ``rows``, or -1 for a removal.
@@ -56,6 +59,7 @@ class Bundle:
     place: Ints = attrs.field(default=attrs.Factory(lambda bundle: bundle.time_us, takes_self=True))
     key_at: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
     group: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
+    apart: Flags | None = None
 
     @classmethod
     def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
@@ -90,16 +94,37 @@ class Bundle:
         read = {*self.plan.options.id_columns, *(name for bound in self.plan.accumulations for name in bound.columns)}
         return first_come(at, by, self.table.select(self.plan.schema.names), read)
 
-    def accumulate(self, entry: Ints, groups: Groups, before: pa.Table | None) -> pa.Table:
+    def rows_of(self, entry: Ints, start_us: Ints | None) -> pa.Table:
+        """The rows or slices of entries; in a join those that have no match, or visit a window, are marked.
+
+        Args:
+            entry: int64, their indices.
+            start_us: int64, the start of the window of each; None: not an interval join.
+        """
+        everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
+        table = self.table if everything else self.table.take(pa.array(entry))
+        window, none = self.plan.window, np.zeros(len(entry), dtype=bool)
+        within = window if isinstance(window, WithinInput) and window.beside is not None else None
+        if (within is None or start_us is None) and self.apart is None:
+            return table
+        which = table[INPUT].to_numpy()
+        visits = none if within is None or start_us is None else within.visits(self.place[entry], which, start_us)
+        apart = none if self.apart is None else self.apart[entry]
+        of_inputs = pa.array(marked(which, visits=visits, apart=apart), table[INPUT].type)
+        return table.set_column(table.schema.get_field_index(INPUT), INPUT, of_inputs)
+
+    def accumulate(
+        self, entry: Ints, groups: Groups, before: pa.Table | None, start_us: Ints | None = None
+    ) -> pa.Table:
         """Add entries to accumulators, group by group.
 
         Args:
             entry: int64, indices of rows or slices.
             groups: of the entries.
             before: the accumulators so far, one per group; None: new ones.
+            start_us: int64, the start of the window of each entry, for interval joins; None: not one.
         """
-        everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
-        table = self.table if everything else self.table.take(pa.array(entry))
+        table = self.rows_of(entry, start_us)
         columns: list[pa.Array] = []
         for bound in self.plan.in_state:
             accumulation = bound.accumulation

@@ -14,6 +14,7 @@ from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import drop_from_windows
 from beamish.kinds.window.step.entries import Entries, known_and_own
 from beamish.kinds.window.step.step import Step
+from beamish.windows.within import WithinInput
 
 
 def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
@@ -43,5 +44,7 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
         kept = part.admit_to(step, bundle, entries, code, closed=closed, held=known, of_held=at)
         if kept is not None:
             entries, code, target, closed = entries.only(kept), code[kept], target[kept], closed[kept]
+    if isinstance(step.plan.window, WithinInput):
+        closed = step.plan.window.whole(entries.row, closed)
     drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)
     return target[~closed], entries.only(~closed)

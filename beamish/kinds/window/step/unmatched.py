@@ -20,7 +20,14 @@ from beamish.kinds.window.step.bundle import Bundle
 
 
 def unmatched(
-    plan: WindowPlan, bundle: Bundle, entry: Ints, groups: Groups, *, state: pa.Table, held: Ints
+    plan: WindowPlan,
+    bundle: Bundle,
+    entry: Ints,
+    groups: Groups,
+    *,
+    state: pa.Table,
+    held: Ints,
+    start_us: Ints | None = None,
 ) -> Flags | None:
     """Which entries are retractions without a matching row: bool, one per entry; None: none.
 
@@ -31,6 +38,7 @@ def unmatched(
         groups: of the entries, by window or slice.
         state: their accumulators with all entries.
         held: int64, one per group: its number of rows before.
+        start_us: int64[n], the starts of the entries' windows, for interval joins; None: not one.
     """
     keepers = [bound for bound in plan.in_state if isinstance(bound.accumulation, Multiset)]
     keepers = list(plan.in_state[len(plan.accumulations) :]) or keepers
@@ -42,7 +50,7 @@ def unmatched(
         lacking = np.flatnonzero(numbers(times) < 0)
         if not len(lacking):
             continue
-        own = bundle.table.take(pa.array(entry))
+        own = bundle.rows_of(entry, start_us)
         _, *values = bound.inputs(own)
         ours = [pa.array(bundle.time_us[entry]), *values]
         rank = ranks([np.concatenate([of.of[lacking], groups.of]), *_keys_of_both(columns, lacking, ours)])
