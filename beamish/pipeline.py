@@ -572,7 +572,8 @@ class Pipeline:
         later row starts a new window, with pane number 0. Emitted panes stay: they are not retracted. A trigger that waits for
         the end, such as ``Never()``, thus emits one final pane per key (docs/rules/windows.md#forget-after). After ``over`` it drops
         what is stored of a key for ever (docs/rules/over.md#over-idle-keys), after ``upserts`` the row of a key
-        (docs/rules/upserts.md#upserts-expiry). A batch drops no keys.
+        (docs/rules/upserts.md#upserts-expiry), and with ``bm.Lifetime()`` among rolling spans the key, after a last row
+        (docs/rules/rolling.md#rolling-lifetime). A batch drops no keys.
 
         Args:
             span: a duration above 0, of event time, from the latest event time of the key's rows.

@@ -131,6 +131,7 @@ OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
 ANCHORED = bm.AnchoredWindows(5)
 SPANS = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
 ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
+LIFETIME = ROLLING.window(bm.Rolling({"1h": "1 hour", "ever": bm.Lifetime()}, step="1 minute"))
 EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
@@ -257,6 +258,8 @@ FIXED = {
         START.window(bm.Rolling({"w": bm.Span(60, only=["n", "s"])}, step=60)).accumulate(n=Count(), s=Sum("score")),
         START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count()),
     ],
+    "idle keys of a lifetime, too soon": [LIFETIME.forget_after("1 hour"), LIFETIME],
+    "idle keys of a lifetime, between boundaries": [LIFETIME.forget_after("90 minutes")],
     "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
     "removed without retractions": [
         START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),

@@ -209,6 +209,8 @@ NUMBERED = "SELECT {} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER B
         ("x DESC", "n <= 3", TopRows(3, by="x")),
         ("x", "n < 3 AND x > 1", TopRows(2, by="x", least=True)),
         ("ts", "n = 1", TopRows(1, by="ts", least=True)),
+        ("x DESC, y ASC", "n <= 3", TopRows(3, by=["x", "y"], least=[False, True])),
+        ("x, y DESC", "n <= 3", TopRows(3, by=["x", "y"], least=[True, False])),
         ("ts DESC", "1 >= n", TopRows(1, by="ts")),
     ],
 )
