@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
+import pyarrow.compute as pc
 
 from beamish.accumulations.base.accumulation import Accumulation, MergedInput
 from beamish.accumulations.base.columnar import flag_field
@@ -17,6 +18,7 @@ from beamish.accumulations.base.one_input import OfInputs
 from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.durations import Duration, DurationLike, positive
 from beamish.errors import OptionError
+from beamish.kernels.expressions import Formula, read_condition
 from beamish.kernels.identity import Named
 
 NullKeys: TypeAlias = Literal["unmatched", "pair"]
@@ -84,6 +86,29 @@ class CoGroup(_Gathering):
         return self.names
 
 
+if TYPE_CHECKING:  # type checkers treat a converter as a function of the value
+
+    def _read_conditions(conditions: Mapping[str, pc.Expression | Formula]) -> Mapping[str, Formula]: ...
+
+else:
+
+    def _read_each(conditions: Any, join: Any, field: Any) -> Any:
+        where = f"{type(join).__name__}({field.name})"
+        if not isinstance(conditions, Mapping):
+            raise OptionError(
+                f"{where}={conditions!r}: must be conditions by input, such as {{{join.left!r}: pc.field('amount') > 3}}"
+            )
+        return Named(
+            {
+                name: read_condition(f"{where}: {name}", one, "pc.field('amount') > 3")
+                for name, one in conditions.items()
+            }
+        )
+
+    _read_each.__annotations__ = {"conditions": "Mapping[str, pc.Expression]"}
+    _read_conditions = attrs.Converter(_read_each, takes_self=True, takes_field=True)
+
+
 def _read_rows(kept: Mapping[str, int]) -> Any:
     return Named(kept) if isinstance(kept, Mapping) else kept  # type: ignore[redundant-expr]
 
@@ -113,6 +138,7 @@ class Join(_Gathering):
     keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_read_rows, kw_only=True)
     keep_for: Mapping[str, Duration] = attrs.field(factory=dict, converter=_read_durations, kw_only=True)
     null_keys: NullKeys = attrs.field(default="unmatched", kw_only=True)
+    match_if: Mapping[str, Formula] = attrs.field(factory=dict, converter=_read_conditions, kw_only=True)
 
     explodes: ClassVar[bool] = True
     keeps_left: ClassVar[bool] = False
@@ -123,6 +149,7 @@ class Join(_Gathering):
         arguments = [f"left={self.left!r}", f"right={self.right!r}"]
         arguments += [f"{name}={value!r}" for name, value in {"once": self.once, **self._kept}.items() if value]
         arguments += [f"null_keys={self.null_keys!r}"] if self.null_keys != "unmatched" else []
+        arguments += [f"match_if={dict(self.match_if)!r}"] if self.match_if else []
         return f"{type(self).__name__}({', '.join(arguments)})"
 
     @property
@@ -141,6 +168,12 @@ class Join(_Gathering):
                 f"{type(self).__name__}(null_keys={self.null_keys!r}): must be 'unmatched', as in SQL, or 'pair', which matches null "
                 "with null"
             )
+        for name in self.match_if:
+            if name not in self.names_of_inputs:
+                raise OptionError(
+                    f"{type(self).__name__}(match_if=...): {name!r} is not an input of this join; its inputs are "
+                    f"{', '.join(self.names_of_inputs)}"
+                )
         for what, kept in self._kept.items():
             _check_kept(f"{type(self).__name__}({what}={kept!r})", kept, self.names_of_inputs, once=self.once)
         kept_rows: Mapping[str, object] = self.keep_rows
@@ -195,6 +228,8 @@ class InnerJoin(Join):
             older row is dropped on arrival (``out_of_retention``).
         null_keys: "unmatched": a row with a null in its key has no match, as in SQL, and is dropped on arrival (``null_key``)
             unless its side emits unmatched rows; "pair": null equals null.
+        match_if: by input name, a condition on its rows (``pc.field("amount") > 3``) without which a row has no match, as one in
+            SQL's ``ON``: it is left out unless its side emits unmatched rows.
 
     Returns:
         struct of two structs, named after the inputs, of a row's columns without the keys
@@ -202,7 +237,7 @@ class InnerJoin(Join):
 
     Raises:
         OptionError: an input is not a name, or both are the same; retention is given without ``once``, for an unknown input, or
-            is not above 0; or an invalid ``null_keys``.
+            is not above 0; or an invalid ``null_keys`` or ``match_if``.
         ColumnError: a column's type is not orderable (maps).
 
     Example:
@@ -223,7 +258,7 @@ class LeftOuterJoin(Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once, keep_rows, keep_for, null_keys: as for ``InnerJoin``.
+        once, keep_rows, keep_for, null_keys, match_if: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; the right side may be null.
@@ -243,7 +278,7 @@ class RightOuterJoin(Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once, keep_rows, keep_for, null_keys: as for ``InnerJoin``.
+        once, keep_rows, keep_for, null_keys, match_if: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; the left side may be null.
@@ -263,7 +298,7 @@ class FullOuterJoin(Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
-        once, keep_rows, keep_for, null_keys: as for ``InnerJoin``.
+        once, keep_rows, keep_for, null_keys, match_if: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; either side may be null.

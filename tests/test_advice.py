@@ -186,6 +186,10 @@ FIXED = {
         of(LeftOuterJoin("a", "b"), bm.Within(of="b", after=1)),
         of(RightOuterJoin("a", "b"), bm.Within(1, of="a")),
     ],
+    "match if a condition": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
+    "match if of another input": [lambda: InnerJoin("a", "b", match_if={"b": pc.field("x") > 3})],
+    "match if in words": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
+    "match if null": [lambda: InnerJoin("a", "b", match_if={"a": ~pc.field("x").is_null()})],
     "full within, retain": [of(FullOuterJoin("a", "b"), bm.Within(1, of="a"))],
     "full within, keep_rows": [
         of(FullOuterJoin("a", "b", once=True, keep_for={"a": "1 hour"}), bm.Within(1, of="a")),

@@ -104,6 +104,7 @@ def code_texts(*folders: str, names: bool = False) -> Iterator[str]:
 ON_TOP = (
     "aggregates",
     "features",
+    "flink-sql",
     "gaps",
     "joins",
     "over",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -71,9 +71,19 @@ def side_of(where: str, input_: MergedInput) -> Side:
     return Side(input_.name, input_.number, tuple(map(input_.merged_name, fields)), fields)
 
 
-def visiting(number: Any) -> Any:
-    """The number of an input for its rows in windows that are not their own, only to be matched there (``WithinInput``)."""
-    return ~number
+MOST_INPUTS = 64
+"""How many inputs a merge may have for the rows of the joined ones to be marked."""
+
+
+def marked(number: Ints, *, visits: Flags, apart: Flags) -> Ints:
+    """The numbers of the inputs of rows, with what a join knows of each row in its window.
+
+    Args:
+        number: of their inputs.
+        visits: which are in a window that is not their own, only to be matched there (``WithinInput``).
+        apart: which have no match.
+    """
+    return np.where(visits, ~number, number + MOST_INPUTS * apart)  # type: ignore[no-any-return]
 
 
 @attrs.frozen(repr=False)
@@ -128,7 +138,7 @@ class Gathered(Columnar):
         """For each side, which rows belong to it, and these rows as structs."""
         which = numbers(columns[0])
         for side, values in zip(self.sides, self._by_side(columns), strict=True):
-            own: Flags = (which == side.number) | (which == visiting(side.number))
+            own: Flags = (which == side.number) | (which == ~side.number) | (which == side.number + MOST_INPUTS)
             kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
             yield own, _struct(kept, side.fields, int(own.sum()))
 
@@ -230,39 +240,47 @@ def _shorten(items: pa.Array, lengths: NDArray[np.int64], kept: Flags) -> pa.Arr
 
 @attrs.frozen(repr=False, kw_only=True)
 class MeetingPairs(Pairs):
-    """A join whose right rows are in an interval around a left row.
+    """A join in which a row matches some rows of the other side: those in an interval, or those that fulfil conditions.
 
     Rows without a match are left out, so that two values of a growing window are equal if and only if their pairs are.
 
     Attributes:
-        meets_us: how far after a left row its earliest and latest matches are, bounds included, microseconds; negative: before it.
+        meets_us: how far after a left row its earliest and latest matches are, bounds included, microseconds, negative: before it;
+            None: at any time.
+        conditional: whether rows may have no match by a condition: ``apart`` in the state.
         visited: whether some rows are in the window only to be matched; in the state ``here`` is true for the others, which are
             emitted if unmatched.
         of_left: whether a pair is emitted where its left row is here; otherwise where its right row is.
     """
 
-    meets_us: tuple[int, int]
+    meets_us: tuple[int, int] | None
+    conditional: bool = False
     visited: bool = False
     of_left: bool = True
 
+    @property
+    def _known(self) -> list[str]:
+        """The flags of a row in the state."""
+        return ["apart"] * self.conditional + ["here"] * self.visited
+
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        if not self.visited:
-            return super().fields(types)
-        items = (pa.struct([("time", pa.int64()), ("row", row), ("here", pa.bool_())]) for row in self.row_types(types))
+        known = [(name, pa.bool_()) for name in self._known]
+        items = (pa.struct([("time", pa.int64()), ("row", row), *known]) for row in self.row_types(types))
         return tuple(Field(pa.list_(item), None, ()) for item in items)
 
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
-        if not self.visited:
-            return super().reduce(columns, event_time_us, groups)
-        state, here = [], numbers(columns[0]) >= 0
+        state, which = [], numbers(columns[0])
+        known = {"apart": which >= MOST_INPUTS, "here": which >= 0}
         for own, row in self.own_rows(columns):
-            items = struct_column([column_of(event_time_us[own]), row, flags(here[own])], ["time", "row", "here"])
-            state.append(gather_lists(items, groups[own], _keys))
+            parts = {"time": column_of(event_time_us[own]), "row": row}
+            parts |= {name: flags(known[name][own]) for name in self._known}
+            state.append(gather_lists(struct_column(list(parts.values()), list(parts)), groups[own], _keys))
         return state
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         rows = self.row_types(types)
-        items = [pa.list_(pa.struct([("time", pa.int64()), ("row", row)])) for row in rows]
+        apart = [("apart", pa.bool_())] * self.conditional
+        items = [pa.list_(pa.struct([("time", pa.int64()), ("row", row), *apart])) for row in rows]
         return pa.struct([(side.name, item) for side, item in zip(self.sides, items, strict=True)])
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
@@ -271,7 +289,7 @@ class MeetingPairs(Pairs):
         kept = self._kept_here(state, meeting) if self.visited else kept
         lists = [
             list_column(
-                _timed(items.flatten().filter(flags(own))),
+                _without_here(items.flatten().filter(flags(own))),
                 Groups.each(len(items)).repeat(list_lengths(items))[own].sizes(),
             )
             for items, own in zip(state, kept, strict=True)
@@ -284,6 +302,7 @@ class MeetingPairs(Pairs):
         many = meeting.last - meeting.first
         left = np.repeat(np.arange(len(many)), many)
         right = np.arange(len(left)) - np.repeat(np.cumsum(many) - many, many) + meeting.first[left]
+        right = meeting.right[right]
         alone_left = np.flatnonzero(many == 0) if self.keeps_left else np.empty(0, np.int64)
         alone_right = np.flatnonzero(~meeting.is_met) if self.keeps_right else np.empty(0, np.int64)
         none = np.full(len(alone_left) + len(alone_right), -1)
@@ -309,20 +328,36 @@ class MeetingPairs(Pairs):
         if self.of_left:
             paired = meeting.only(left).is_met
             return left, paired | (right & ~meeting.is_met)
-        there = np.append(0, np.cumsum(right))
+        there = np.append(0, np.cumsum(right[meeting.right]))
         return (there[meeting.last] > there[meeting.first]) | (left & ~has_match), right
 
     def _meeting(self, sides: Sequence[pa.Array], apart: Flags | None = None) -> _Meeting:
         """Matches between rows; ``apart``: bool, one per value: whether its rows have none."""
-        (left, of_left), (right, of_right) = (
-            (numbers(side.flatten().field("time")), Groups.each(len(side)).repeat(list_lengths(side)).of)
-            for side in sides
+        of_left, of_right = (Groups.each(len(side)).repeat(list_lengths(side)).of for side in sides)
+        lefts, rights = (
+            np.flatnonzero(~self._apart(side, of, apart)) for side, of in zip(sides, (of_left, of_right), strict=True)
         )
-        earliest_us, latest_us = self.meets_us
-        first, last = reach(of_left, left + earliest_us, left + latest_us, of_right, right)
-        if apart is not None and apart.any():
-            last = np.where(apart[of_left], first, last)
-        return _Meeting(first, last, of_left, of_right)
+        first, last = np.zeros(len(of_left), np.int64), np.zeros(len(of_left), np.int64)
+        if self.meets_us is None:
+            first[lefts], last[lefts] = (
+                np.searchsorted(of_right[rights], of_left[lefts], side=side) for side in ("left", "right")
+            )
+        else:
+            left, right = (numbers(side.flatten().field("time")) for side in sides)
+            earliest_us, latest_us = self.meets_us
+            first[lefts], last[lefts] = reach(
+                of_left[lefts],
+                left[lefts] + earliest_us,
+                left[lefts] + latest_us,
+                of_right[rights],
+                right[rights],
+            )
+        return _Meeting(first, last, of_left, of_right, rights)
+
+    def _apart(self, side: pa.Array, of: Ints, apart: Flags | None) -> Flags:
+        """Which rows of a side have no match: bool; ``of``: the value of each, ``apart``: as in ``_meeting``."""
+        alone = np.zeros(len(of), dtype=bool) if apart is None else apart[of]
+        return alone | numbers(side.flatten().field("apart")).astype(bool) if self.conditional else alone
 
 
 def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) -> tuple[Ints, Ints]:
@@ -357,14 +392,16 @@ class _Meeting:
     """Matches between rows.
 
     Attributes:
-        first, last: int64, one per left row: its first matching right row, and the one after its last.
+        first, last: int64, one per left row: its first matching right row, and the one after its last, as places in ``right``.
         of_left, of_right: int64, one per row: the index of its value.
+        right: int64, the right rows that may have a match.
     """
 
     first: Ints
     last: Ints
     of_left: Ints
     of_right: Ints
+    right: Ints
 
     def only(self, left: Flags) -> _Meeting:
         """Those of some left rows."""
@@ -373,13 +410,15 @@ class _Meeting:
     @property
     def is_met(self) -> Flags:
         """Whether each right row has a match: bool."""
-        reached = np.zeros(len(self.of_right) + 1, np.int64)
+        reached = np.zeros(len(self.right) + 1, np.int64)
         np.add.at(reached, self.first, 1)
         np.add.at(reached, self.last, -1)
-        is_met: Flags = np.cumsum(reached)[:-1] > 0
+        is_met = np.zeros(len(self.of_right), dtype=bool)
+        is_met[self.right] = np.cumsum(reached)[:-1] > 0
         return is_met
 
 
-def _timed(items: pa.Array) -> pa.Array:
-    """Rows with their times, without what else the state has of them."""
-    return struct_column([items.field("time"), items.field("row")], ["time", "row"])
+def _without_here(items: pa.Array) -> pa.Array:
+    """Rows without what only their window knows."""
+    names = [field.name for field in items.type if field.name != "here"]
+    return struct_column([items.field(name) for name in names], names)

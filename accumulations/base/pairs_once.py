@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.accumulations.base.gathered import Gathered, reach
+from beamish.accumulations.base.gathered import MOST_INPUTS, Gathered, reach
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import (
     Flags,
@@ -66,7 +66,7 @@ class Keeps:
 
 @attrs.frozen(repr=False)
 class PairsOnce(Gathered):
-    """A join that emits each pair once; its first input columns are those of ``numbered``, ``dated`` and ``apart``.
+    """A join that emits each pair once; its first input columns are those of ``numbered`` and ``dated``.
 
     Attributes:
         left, right: retention of each side.
@@ -74,7 +74,7 @@ class PairsOnce(Gathered):
             that has both rows; groups are numbered in the order of their windows.
         dated: whether windows count rows but retention is a duration: rows are ordered by number and dropped by event time.
         meets_us: how far after a left row its earliest and latest matches are, microseconds, negative: before it; None: all match.
-        apart: whether the next input column tells the rows that never have a match.
+        apart: whether some rows never have a match (``gathered.marked``).
         visited, of_left: as in ``MeetingPairs``.
     """
 
@@ -102,7 +102,7 @@ class PairsOnce(Gathered):
     @property
     def _known(self) -> list[str]:
         """Additional columns of a row, in the order of the input columns."""
-        return ["number"] * self.numbered + ["event"] * self.dated + ["apart"] * self.apart
+        return ["number"] * self.numbered + ["event"] * self.dated
 
     @property
     def cuts(self) -> bool:
@@ -134,17 +134,14 @@ class PairsOnce(Gathered):
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         known = {name: columns[at] for at, name in enumerate(self._known)}
         columns = columns[len(known) :]
-        here, sides = numbers(columns[0]) >= 0, []
+        which, sides = numbers(columns[0]), []
         for keeps, (own, row) in zip(self.keeps, self.own_rows(columns), strict=True):
             parts = {"time": column_of(event_time_us[own]), "row": row}
             parts |= {name: column.filter(flags(own)) for name, column in known.items()}
-            apart = parts.pop("apart", None)
             if keeps.gives_alone:
-                parts["met"] = pa.array(
-                    np.zeros(len(row), dtype=bool), mask=None if apart is None else numbers(apart).astype(bool)
-                )
+                parts["met"] = pa.array(np.zeros(len(row), dtype=bool), mask=which[own] >= MOST_INPUTS)
             if self.visited:
-                parts["here"] = flags(here[own])
+                parts["here"] = flags(which[own] >= 0)
             items = struct_column(list(parts.values()), list(parts))
             sides.append(_Rows.in_order(items, groups[own], np.zeros(len(items), np.int64)))
         left, right = sides

@@ -135,7 +135,7 @@ NO_ROWS = {b"beamish": b"no rows"}
 
 def check_where(relation: Relation, where: Formula | None) -> None:
     """Check a condition against the columns of an input (ColumnError: not a condition over these columns)."""
-    if where is not None and not _has_no_rows(relation):
+    if where is not None and not has_no_rows(relation):
         columns = relation.schema if relation.is_panes and relation.schema is not None else relation.columns
         of = "" if relation.name is None else f"{relation.name}: "
         check_condition(f"{of}where({where!r})", where, columns)
@@ -143,12 +143,13 @@ def check_where(relation: Relation, where: Formula | None) -> None:
 
 def columns_of_where(relation: Relation) -> tuple[str, ...]:
     """The columns read by the condition of a source."""
-    if relation.where is None or relation.is_panes or _has_no_rows(relation):
+    if relation.where is None or relation.is_panes or has_no_rows(relation):
         return ()
     return relation.where.columns_in(relation.columns)
 
 
-def _has_no_rows(relation: Relation) -> bool:
+def has_no_rows(relation: Relation) -> bool:
+    """Whether it is an input without rows, whose columns are unknown."""
     return relation.schema is not None and relation.schema.metadata == NO_ROWS
 
 

@@ -53,8 +53,9 @@ from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
 class Columns(Protocol):
     """The columns that hold expressions."""
 
-    offset: str | None
-    """The column that orders the rows of a group as they came; None: not declared."""
+    @property
+    def offset(self) -> str | None:
+        """The column that orders the rows of a group as they came; None: not declared."""
 
     def column(self, tree: Tree) -> str:
         """The name of the column of an expression."""

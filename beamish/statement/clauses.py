@@ -230,12 +230,14 @@ class Schema:
         event_time: its event-time column; None: not declared.
         watermark: the watermark's policy, declared with it.
         keys: the columns under PRIMARY KEY.
+        processing: the columns of processing time, in lower case.
     """
 
     name: Name
     event_time: str | None
     watermark: Watermark | None
     keys: Sequence[str]
+    processing: Sequence[str] = ()
 
 
 How = Literal["inner", "left", "right", "full"]

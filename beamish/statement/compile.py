@@ -17,6 +17,7 @@ from beamish.statement.clauses import KSQLDB, DialectName, Name, Statement
 from beamish.statement.expressions import Expression, all_of, over_rows
 from beamish.statement.flink_grammar import FlinkParser
 from beamish.statement.grammar import StatementParser, parsed
+from beamish.statement.groups import Groups
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
 from beamish.statement.over import FUNCTIONS, OverRows, compiled_over
@@ -113,7 +114,7 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: 
     sources = sources.declared(text, read)
     read = sources.named(read)
     if read.rows.groups is not None:
-        return _numbered(text, read, read.rows.groups, sources, aggregates)
+        return _of_groups(text, read, read.rows.groups, sources, aggregates)
     if read.is_over or read.is_of_windows:
         over = compiled_over(text, read, sources, aggregates)
         items = [item for item in over.items if item is not None]
@@ -123,11 +124,14 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: 
     return _grouped(text, read, sources, aggregates)
 
 
-def _grouped(text: Text, read: Statement, sources: Sources, aggregates: UserAggregates) -> Compiled:
-    """Compile a statement with GROUP BY."""
+def _grouped(
+    text: Text, read: Statement, sources: Sources, aggregates: UserAggregates, of: Compiled | None = None
+) -> Compiled:
+    """Compile a statement with GROUP BY; ``of``: over the groups of another."""
     owners = (read.rows.alias.lower(),)
     table = Table(text, read.rows, sources.tables[read.rows.name]) if read.rows.name in sources.tables else None
-    before = Before(text, owners, {} if table is None else table.spelled, sources.offset)
+    before: Before | Groups = Before(text, owners, {} if table is None else table.spelled, sources.offset)
+    before = before if of is None else Groups.of(text, of.grouped)
     if read.where is not None:
         _check_no_aggregate(text, read.where, "WHERE", "WHERE is over rows; put conditions on aggregates under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
@@ -142,7 +146,11 @@ def _grouped(text: Text, read: Statement, sources: Sources, aggregates: UserAggr
     panes = Panes(text, keys, aggregates_, owners, windowed, aliases_of(text, read.items), read.dialect)
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
-    if table is None:
+    if isinstance(before, Groups):
+        assert of is not None  # noqa: S101 - they are its groups
+        before.check_time(read.rows)
+        rows, latest, stage = of.inputs[0], of.pipeline, Pipeline()
+    elif table is None:
         rows, latest, stage = before.input(read.rows, kept), None, sources.stream(text, read.rows, timed=windowed)
     else:
         rows, latest, stage = table.of(before, read.where)
@@ -159,14 +167,20 @@ def _grouped(text: Text, read: Statement, sources: Sources, aggregates: UserAggr
     return Compiled(text, read, [rows], pipeline, None, having, shown, places)
 
 
-def _numbered(text: Text, read: Statement, groups: Statement, sources: Sources, aggregates: UserAggregates) -> Compiled:
-    """Compile a statement that numbers the groups of another."""
+def _of_groups(
+    text: Text, read: Statement, groups: Statement, sources: Sources, aggregates: UserAggregates
+) -> Compiled:
+    """Compile a statement that numbers the groups of another, or groups them again."""
     plain = attrs.evolve(sources, on_error="fail", with_dropped=False)
     inner = _grouped(text, plain.named(groups), plain, aggregates)
+    if not read.is_over:
+        return _grouped(text, read, sources, aggregates, inner)
     over = numbered_panes(text, read, inner.grouped, inner.inputs, inner.pipeline)
     over = attrs.evolve(over, pipeline=sources.finish(over.pipeline))
     items = [item for item in over.items if item is not None]
-    return Compiled(text, read, inner.inputs, over.pipeline, None, over.having, items, inner.places | over.places, over)
+    return Compiled(
+        text, read, inner.inputs, over.pipeline, None, over.having, items, {**inner.places, **over.places}, over
+    )
 
 
 def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
@@ -187,7 +201,7 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
     return Compiled(text, read, joined.inputs, pipeline, joined, having, (), joined.places)
 
 
-def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
+def _keys(text: Text, read: Statement, before: Before | Groups) -> list[Key]:
     keys: list[Key] = []
     for tree in read.group_by:
         _check_no_aggregate(text, tree, "GROUP BY", "it is computed per group; put it in the SELECT list")

@@ -53,8 +53,8 @@ KINDS: Mapping[str, str] = {
     **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL", "DEC", "NUMERIC", "REAL"), FRACTION),
 }
 VIEW = (
-    "CREATE VIEW: a statement is one query; give each by itself, and the second one the first one's output: first.then(second) of "
-    "their pipelines"
+    "a view is a query with GROUP BY window_start, window_end; write other queries each by itself, and give the second one the first "
+    "one's output: first.then(second) of their pipelines"
 )
 
 
@@ -69,9 +69,15 @@ class Declarations(StatementParser):
         self._schemas: dict[str, Schema] = {}
         self._kinds: dict[str, str | None] = {}
         self._settings: dict[str, tuple[str, int]] = {}
+        self._views: dict[str, Statement] = {}
+        self._processing: set[str] = set()
 
     def _query(self, name: str | None, properties: Mapping[str, Any]) -> Statement:
         """The query."""
+        raise NotImplementedError
+
+    def _view(self, start: int) -> Statement:
+        """The query of a view."""
         raise NotImplementedError
 
     def _parse_statement(self) -> Any:
@@ -116,8 +122,13 @@ class Declarations(StatementParser):
         if not self._match_text_seq("CREATE"):
             return None, {}, True
         self._match_text_seq("TEMPORARY")
-        if self._curr and word_of(self._curr) == "VIEW":
-            raise self._text.error(self._curr.start, VIEW)
+        start = (self._curr or self._prev).start
+        if self._match_text_seq("VIEW"):
+            name = self._path("CREATE VIEW: expected a name", "CREATE")
+            if not self._match(TokenType.ALIAS):
+                raise self._expected("CREATE VIEW: expected AS", "CREATE")
+            self._views[name.text.lower()] = self._view(start)
+            return None, {}, False
         self._need("CREATE", "TABLE")
         self._match_text_seq("IF", "NOT", "EXISTS")
         name = self._path("CREATE TABLE: expected a name", "CREATE")
@@ -209,20 +220,24 @@ class Declarations(StatementParser):
             self._need("CREATE", "ENFORCED")
         return keys
 
+    def _is_of_kind(self, name: str, kind: str | None) -> None:
+        """Note whether a column is of whole numbers; it is unknown if two sources differ."""
+        known = self._kinds.setdefault(name.lower(), kind)
+        self._kinds[name.lower()] = kind if known == kind else None
+
     def _column_declared(self, schema: Schema) -> Schema:
         if self._match(TokenType.DOT):  # (...) of an example
             return schema
         name = self._name("expected the name of a column", "CREATE")
         if self._match(TokenType.ALIAS):
-            processing = self._curr and word_of(self._curr) == "PROCTIME"
-            if not processing:
+            if not self._curr or word_of(self._curr) != "PROCTIME":
                 raise self._text.error(
                     name.start,
                     f"{name.text} is computed: compute it in the DataFrame: df.withColumn({name.text!r}, ...)",
                 )
-        kind = KINDS.get(self._curr.text.upper()) if self._curr else None
-        known = self._kinds.setdefault(name.text.lower(), kind)
-        self._kinds[name.text.lower()] = kind if known == kind else None
+            self._processing.add(name.text.lower())
+            schema = attrs.evolve(schema, processing=(*schema.processing, name.text.lower()))
+        self._is_of_kind(name.text, KINDS.get(self._curr.text.upper()) if self._curr else None)
         depth = 0
         while self._curr:
             sign = self._curr.token_type

@@ -16,20 +16,14 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 from beamish.durations import Duration
 from beamish.statement.aggregates import calls_in
 from beamish.statement.clauses import FLINK, REFUSED, Emit, How, Item, Name, Over, Refinement, Rows, Statement, Windows
-from beamish.statement.flink_declarations import EMIT, FRACTION, KINDS, WHOLE, Declarations
+from beamish.statement.flink_declarations import EMIT, FRACTION, KINDS, VIEW, WHOLE
 from beamish.statement.flink_joins import Pending, joins_of
 from beamish.statement.flink_times import milliseconds
+from beamish.statement.flink_windows import ARGUMENTS, GroupWindow, WindowParser
 from beamish.statement.grammar import Inner
 from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
-from beamish.windows import CumulativeWindows, FixedWindows, Sessions, SlidingWindows, WindowOption
+from beamish.windows import Sessions
 
-_ARGUMENTS: Mapping[str, Sequence[str]] = {
-    "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
-    "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
-    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET", "EMITONLYONUPDATE"),
-    "SESSION": ("DATA", "TIMECOL", "GAP"),
-}
-_OPTIONAL = ("OFFSET", "EMITONLYONUPDATE")
 _AUXILIARY: Mapping[str, str] = {"START": "window_start", "END": "window_end", "ROWTIME": "window_time"}
 _OUTER: Mapping[str, How] = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _SAME_KIND = (exp.Neg, exp.Paren, exp.Abs)
@@ -41,8 +35,8 @@ _OTHERWISE: Mapping[str, str] = {
     "SPLIT": "Flink splits at a text and Spark at a regular expression; compute it in the DataFrame",
     "TO_TIMESTAMP_LTZ": "Flink's is of a number; write TIMESTAMP_MILLIS(n) or TIMESTAMP_SECONDS(n)",
 }
-_HINTS = ("OPTIONS", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
-"""Hints that change no result."""
+
+
 _LITERALS = re.compile(r"--[^\n]*|/\*.*?\*/|`[^`]*`|(?P<text>'(?:[^']|'')*')|(?P<quote>\")", re.DOTALL)
 
 
@@ -54,26 +48,7 @@ class NamedOver:
     start: int
 
 
-@attrs.frozen
-class GroupWindow:
-    """A window under GROUP BY, as before Flink had table functions.
-
-    Attributes:
-        kind: its function.
-        option: the windows.
-        time: the event-time column.
-        said: the normal form of its arguments, which the functions of its bounds repeat.
-        start: its place.
-    """
-
-    kind: str
-    option: WindowOption
-    time: Name
-    said: str
-    start: int
-
-
-class FlinkParser(Declarations):
+class FlinkParser(WindowParser):
     """Parses Flink's statements; after ``parse`` the query is ``statement``."""
 
     clauses = ("SELECT", "FROM", "WHERE", "GROUP_BY", "HAVING", "WINDOW", "QUALIFY")
@@ -81,6 +56,7 @@ class FlinkParser(Declarations):
     def __init__(self, text: Text, aggregates: Collection[str]) -> None:
         super().__init__(text, {*aggregates, "STDDEV_SAMP"})
         self._bounds_of: list[tuple[str, str, int]] = []
+        self._orders = False
 
     def check_literals(self) -> None:
         """Refuse a backslash within a literal, which Spark reads otherwise, and text in double quotes."""
@@ -146,8 +122,24 @@ class FlinkParser(Declarations):
             return self._over_windows(read)
         return self._grouped(read)
 
+    def _view(self, start: int) -> Statement:
+        begins, parts, last = self._read_clauses()
+        if (
+            not {"SELECT", "FROM", "GROUP_BY"} <= {*parts} <= {"SELECT", "FROM", "WHERE", "GROUP_BY"}
+            or parts["FROM"][1]
+        ):
+            raise self._text.error(start, VIEW)
+        groups = self._groups({clause: token.start for clause, token in begins.items()}, parts, last.start).groups
+        assert groups is not None  # noqa: S101 - it has GROUP BY
+        return groups
+
     def _grouped(self, read: Statement) -> Statement:
         """A query with GROUP BY, or over one group of all rows."""
+        if read.rows.groups is not None and (read.rows.windows is None or "GROUP_BY" not in read.begins or read.where):
+            raise self._text.error(
+                read.begins["SELECT"],
+                "groups of windows are numbered by ROW_NUMBER(), or grouped again in windows, without WHERE",
+            )
         group = next((one for one in read.group_by if isinstance(one, GroupWindow)), None)
         keys = [one for one in read.group_by if not isinstance(one, GroupWindow)]
         if len(read.group_by) - len(keys) > 1:
@@ -187,12 +179,14 @@ class FlinkParser(Declarations):
 
     def _over_windows(self, read: Statement) -> Statement:
         """A query with OVER; of rows with windows the first ones of each."""
-        if read.rows.groups is not None and (read.outer is None or read.where is not None):
+        if read.rows.groups is not None and (
+            read.outer is None or read.where is not None or read.rows.windows is not None
+        ):
             raise self._text.error(
                 read.begins["SELECT"],
                 "around a GROUP BY rows are numbered by ROW_NUMBER() in one SELECT, and WHERE n <= 3 stands in another around it",
             )
-        if read.rows.groups is not None:
+        if read.rows.groups is not None and read.rows.windows is None:
             return read
         if read.rows.windows is None:
             first = read.outer is not None
@@ -310,17 +304,6 @@ class FlinkParser(Declarations):
         self._hint()
         return super()._items()
 
-    def _hint(self) -> None:
-        """Skip a hint that changes no result."""
-        while self._curr and self._curr.token_type == TokenType.HINT:
-            for name in re.findall(r"(\w+)\s*\(", self._curr.text):
-                if name.upper() not in _HINTS:
-                    raise self._text.error(
-                        self._curr.start,
-                        f"the hint {name}: no such hint here; leave it out, or write one of {', '.join(_HINTS)}",
-                    )
-            self._advance()
-
     def _sources(self) -> Any:
         rows, pending = self._one_source()[0], list[Pending]()
         while self._curr:
@@ -349,12 +332,12 @@ class FlinkParser(Declarations):
             self._advance(2)
             rows = self._windowed()
             self._need("FUNCTION", ")")
-        elif word_of(self._curr) in _ARGUMENTS and following == TokenType.L_PAREN:
+        elif word_of(self._curr) in ARGUMENTS and following == TokenType.L_PAREN:
             rows = self._windowed()
         else:
             name = self._path("expected the name of the source", "FROM").text
             self._hint()
-            rows = Rows(name, name)
+            rows = Rows(name, name, groups=self._views.get(name.lower()))
         as_of = self._as_of()
         named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
         if self._match(TokenType.ALIAS) or named:
@@ -389,7 +372,7 @@ class FlinkParser(Declarations):
         rows: Rows = parts["FROM"][0]
         items = parts["SELECT"]
         if "GROUP_BY" in begins:
-            return self._groups(begins, parts)
+            return self._groups(begins, parts, self._prev.start)
         if len(items) == 1 and items[0].tree.is_star and items[0].over is None and "WHERE" not in parts:
             return rows
         if self.inner is not None:
@@ -397,10 +380,10 @@ class FlinkParser(Declarations):
         self.inner = Inner(items, parts.get("WHERE"), begins)
         return rows
 
-    def _groups(self, begins: Mapping[str, int], parts: Mapping[str, Any]) -> Rows:
-        """The groups of a query in brackets."""
+    def _groups(self, begins: Mapping[str, int], parts: Mapping[str, Any], end: int) -> Rows:
+        """The groups of a query in brackets, or of a view."""
         rows, condition = parts["FROM"][0], parts.get("WHERE")
-        emit, end = Emit("push", "final"), self._prev.start
+        emit = Emit("push", "final")
         read = Statement(
             None,
             {},
@@ -417,111 +400,18 @@ class FlinkParser(Declarations):
             dialect=FLINK,
         )
         groups = self._grouped(read)
-        if self.inner is not None or groups.windows.option.is_all_of_time or groups.emit.refinement != "final":
+        if (
+            rows.groups is not None
+            or self.inner is not None
+            or groups.windows.option.is_all_of_time
+            or groups.emit.refinement != "final"
+        ):
             raise self._text.error(begins["SELECT"], f"groups are numbered in windows alone: {REFUSED['SELECT']}")
-        return attrs.evolve(rows, windows=None, groups=groups)
-
-    def _windowed(self) -> Rows:
-        """A table with windows: TUMBLE(TABLE t, DESCRIPTOR(ts), ...)."""
-        start, kind = self._curr.start, word_of(self._curr)
-        self._advance()
-        self._need("FUNCTION", "(")
-        given: dict[str, tuple[Any, int]] = {}
-        names = _ARGUMENTS[kind]
-        while not given or self._match(TokenType.COMMA):
-            at = (self._curr or self._prev).start
-            name = names[min(len(given), len(names) - 1)]
-            if self._next and self._next.token_type == TokenType.FARROW:
-                name = self._curr.text.upper()
-                self._advance(2)
-            if name not in names or name in given:
-                raise self._text.error(
-                    at,
-                    f"{kind}: {name} is not an argument of it, or is there twice; its arguments are {', '.join(names)}",
-                )
-            given[name] = (self._argument_of(name), at)
-        self._need("FUNCTION", ")")
-        missing = [name for name in names if name not in given and name not in _OPTIONAL]
-        if missing:
-            raise self._text.error(start, f"{kind}: {missing[0]} is missing; {self.rules['FUNCTION']}")
-        (table, partition), time = given["DATA"][0], given["TIMECOL"][0]
-        if kind != "SESSION" and partition:
-            raise self._text.error(
-                start, f"PARTITION BY within {kind}: only SESSION has it; name the columns under GROUP BY"
-            )
-        if given.get("EMITONLYONUPDATE", (False, 0))[0]:
-            raise self._text.error(
-                given["EMITONLYONUPDATE"][1],
-                "EMITONLYONUPDATE: a window is emitted whether rows came in its last step or not; leave it out",
-            )
-        spans = {name: one for name, (one, _) in given.items() if name not in ("DATA", "TIMECOL", "EMITONLYONUPDATE")}
-        with self._text.at(start):
-            option = _windows_of(kind, spans)
-        return Rows(table, table, option, time, partition)
-
-    def _argument_of(self, name: str) -> Any:
-        """The value of an argument of a window function."""
-        if name == "DATA":
-            if not self._match(TokenType.TABLE):
-                raise self._expected("expected TABLE and the name of the source", "FUNCTION")
-            table = self._path("TABLE: expected the name of the source", "FUNCTION").text
-            if not self._match(TokenType.PARTITION_BY):
-                return table, None
-            if self._match(TokenType.L_PAREN):
-                keys = self._list(self._operand, "PARTITION BY is empty")
-                self._need("FUNCTION", ")")
-                return table, keys
-            keys = [self._operand()]  # a comma ends it but before another column
-            while self._curr.token_type == TokenType.COMMA and not self._begins_argument():
-                self._advance()
-                keys.append(self._operand())
-            return table, keys
-        if name == "TIMECOL":
-            self._need("FUNCTION", "DESCRIPTOR", "(")
-            time = self._name("DESCRIPTOR: expected the event-time column", "FUNCTION")
-            self._need("FUNCTION", ")")
-            return time
-        if name == "EMITONLYONUPDATE":
-            return not self._match_text_seq("FALSE") and bool(self._match_text_seq("TRUE"))
-        return self._interval()
-
-    def _begins_argument(self) -> bool:
-        """Whether an argument of a window function stands after the comma."""
-        following = self._tokens[self._index + 2] if self._index + 2 < len(self._tokens) else None
-        named = following is not None and following.token_type == TokenType.FARROW
-        return named or (self._next is not None and word_of(self._next) == "DESCRIPTOR")
-
-    def _group_by(self) -> Sequence[Any]:
-        made = self._list(self._group, "an expression under GROUP BY is missing; take out a comma")
-        return made[0].expressions if len(made) == 1 and isinstance(made[0], exp.Tuple) else made
-
-    def _group(self) -> Any:
-        """An expression that makes a group, or a window."""
-        kind = word_of(self._curr)
-        if kind not in ("TUMBLE", "HOP", "SESSION") or not self._next or self._next.token_type != TokenType.L_PAREN:
-            return self._operand()
-        start = self._curr.start
-        self._advance()
-        time, spans, said = self._group_arguments()
-        names = [name for name in _ARGUMENTS[kind] if name not in ("DATA", "TIMECOL", *_OPTIONAL)]
-        if len(names) != len(spans):
-            raise self._text.error(
-                start, f"{kind} takes a time and {' and '.join(names).lower()}; {self.rules['GROUP_BY']}"
-            )
-        with self._text.at(start):
-            return GroupWindow(kind, _windows_of(kind, dict(zip(names, spans, strict=True))), time, said, start)
-
-    def _group_arguments(self) -> tuple[Name, Sequence[Duration], str]:
-        """The event time and the intervals in brackets, and their normal form."""
-        self._need("GROUP_BY", "(")
-        first = self._curr or self._prev
-        time = self._path("expected the event-time column", "GROUP_BY")
-        spans = []
-        while self._match(TokenType.COMMA):
-            spans.append(self._interval())
-        said = normal(self._text, Span(first.start, self._prev.end + 1))
-        self._need("GROUP_BY", ")")
-        return time, spans, said
+        for item in groups.items:
+            if item.alias is not None:
+                self._is_of_kind(item.alias.text, self._kind(item.tree))
+        made: Rows = attrs.evolve(rows, windows=None, groups=groups)
+        return made
 
     def _parse_function_call(self, *args: Any, **options: Any) -> Any:
         word = word_of(self._curr) if self._curr else ""
@@ -555,6 +445,12 @@ class FlinkParser(Declarations):
             return NamedOver(self._name("expected the name of a window, or (", "OVER"), start)
         return super()._over()
 
+    def _ordered(self) -> tuple[Tree, bool, int]:
+        self._orders = True
+        made = super()._ordered()
+        self._orders = False
+        return made
+
     def _defined(self, items: Sequence[Item], windows: Mapping[str, Over]) -> list[Item]:
         """The items with the windows that their OVER names."""
         made = []
@@ -573,7 +469,7 @@ class FlinkParser(Declarations):
         "SELECT": lambda self: self._items(),
         "FROM": _sources,
         "WHERE": lambda self: self._operand(),
-        "GROUP_BY": _group_by,
+        "GROUP_BY": lambda self: self._group_by(),
         "HAVING": lambda self: self._operand(),
         "WINDOW": _named_windows,
         "QUALIFY": lambda self: self._operand(),
@@ -637,6 +533,12 @@ class FlinkParser(Declarations):
     def _check(self, node: Tree, tree: Tree) -> None:
         super()._check(node, tree)
         start = span_of(node).start
+        if isinstance(node, exp.Column) and node.name.lower() in self._processing and not self._orders:
+            raise self._text.error(
+                start,
+                f"{node.name} is processing time, which only ROW_NUMBER() OVER (PARTITION BY k ORDER BY {node.name}) has here, with "
+                "WHERE n = 1 around it; take an event time",
+            )
         if isinstance(node, exp.Bracket) and not any(one.is_string for one in node.expressions):
             raise self._text.error(
                 start, f"{self._text[span_of(node)]}: Flink counts from 1 and Spark from 0: write ELEMENT_AT(a, 1)"
@@ -645,15 +547,3 @@ class FlinkParser(Declarations):
         commas = sum(token.token_type == TokenType.COMMA for token in self._text.words(span_of(node)))
         if name in _OTHERWISE and not (name == "REGEXP_EXTRACT" and commas > 1):
             raise self._text.error(start, f"{name}: {_OTHERWISE[name]}")
-
-
-def _windows_of(kind: str, spans: Mapping[str, Duration]) -> WindowOption:
-    """The windows of a function (OptionError: they are invalid)."""
-    offset = spans.get("OFFSET", Duration(0))
-    if kind == "TUMBLE":
-        return FixedWindows(spans["SIZE"], offset)
-    if kind == "HOP":
-        return SlidingWindows(spans["SIZE"], spans["SLIDE"], offset)
-    if kind == "CUMULATE":
-        return CumulativeWindows(spans["SIZE"], spans["STEP"], offset)
-    return Sessions(spans["GAP"], late_rows="session")

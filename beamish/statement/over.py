@@ -29,8 +29,17 @@ from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, 
 from beamish.statement.inputs import Before, Input, Sources
 from beamish.statement.over_panes import Shown, check_name, check_new_name, own_name
 from beamish.statement.text import Call, Span, Text, Tree, call_of, normal, span_of
-from beamish.statement.top_rows import ROWS, is_numbered, is_top, of_rows, shown_item, top_rows
-from beamish.triggers import AfterWatermark, Always
+from beamish.statement.top_rows import (
+    ROWS,
+    first_row,
+    is_by_arrival,
+    is_numbered,
+    is_top,
+    of_rows,
+    shown_item,
+    top_rows,
+)
+from beamish.triggers import AfterCount, AfterWatermark, Always
 
 _OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
 _COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
@@ -121,8 +130,9 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     keys = [before.column(tree) for tree in over.partition]
     numbered = is_numbered(read)
     if numbered and read.dialect is not KSQLDB:  # as Flink's, whose numbers are corrected however late a row is
-        top = top_rows(text, read, over, before.column)
-        return _compiled_rows(text, read, top, start, before, keys, kept, sources)
+        once = is_by_arrival(read, over)
+        top = first_row(text, read, over, keys) if once else top_rows(text, read, over, before.column)
+        return _compiled_rows(text, read, top, start, before, keys, kept, sources, once=once)
     stream = sources.stream(text, read.rows)
     event_time = stream.flow.sources[0].event_time
     if numbered and isinstance(event_time, str) and is_top(over, event_time):
@@ -155,6 +165,8 @@ def _compiled_rows(  # noqa: PLR0917 - the parts of a statement
     keys: Sequence[str],
     kept: Expression | None,
     sources: Sources,
+    *,
+    once: bool = False,
 ) -> OverRows:
     """A statement that asks for the first rows of each key, or of each key and window; or for all rows of windows."""
     owners = (read.rows.alias.lower(),)
@@ -170,7 +182,9 @@ def _compiled_rows(  # noqa: PLR0917 - the parts of a statement
         windows = read.windows.option
         stream = sources.stream(text, read.rows, timed=not windows.is_all_of_time)
         stage = sources.finish(stream).key_by(*keys).window(windows)
-        if read.emit.refinement != "final":
+        if once:
+            stage = stage.trigger(AfterCount(1), allow_data_loss=True).discarding()
+        elif read.emit.refinement != "final":
             stage = stage.trigger(Always())
             stage = stage.accumulating_and_retracting().only_updated_panes() if read.is_over else stage.discarding()
         stage = stage.accumulate(**{ROWS: top})

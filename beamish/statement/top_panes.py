@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 
-from beamish.kernels.column_names import quoted
 from beamish.pipeline import Pipeline
 from beamish.statement.clauses import Item, Name, Statement
 from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression
+from beamish.statement.groups import Groups
 from beamish.statement.inputs import Input
 from beamish.statement.over import OverRows, names_of, one_over, outer_condition
 from beamish.statement.over_panes import Shown, check_new_name
-from beamish.statement.text import Span, Text, Tree, span_of
+from beamish.statement.text import Span, Text, span_of
 from beamish.statement.top_rows import ROWS, number_of, top_rows
 
 
@@ -34,7 +34,7 @@ def numbered_panes(
     """
     start = next(item.over.start for item in read.items if item.over is not None)
     over = one_over(text, read)
-    of = _Groups(text, {one.expression.name.lower(): one.expression for one in groups})
+    of = Groups.of(text, groups)
     partition = [of.item(tree) for tree in over.partition]
     bounds = {one.node.value for one in partition if of.is_bound(one)}
     if not {("window", "start"), ("window", "end")} <= bounds:
@@ -59,7 +59,7 @@ def numbered_panes(
     return OverRows(made, inputs[0], shown, frozenset(), keys, having, places, text, read.chosen, is_top=True)
 
 
-def _shown(text: Text, item: Item, name: Name, of: _Groups, keys: Sequence[str]) -> list[Shown]:
+def _shown(text: Text, item: Item, name: Name, of: Groups, keys: Sequence[str]) -> list[Shown]:
     """The items of the SELECT list that one is."""
     if item.over is not None:
         return [Shown(attrs.evolve(number_of(text, item), name=name.text), is_key=False)]
@@ -77,46 +77,3 @@ def _shown(text: Text, item: Item, name: Name, of: _Groups, keys: Sequence[str])
 def _as_shown(one: Expression, name: str) -> Shown:
     is_key = one.node.op == COLUMN and len(one.node.value) == 1
     return Shown(attrs.evolve(one, name=name), is_key)
-
-
-@attrs.frozen
-class _Groups:
-    """The items of the inner SELECT list, by their names in lower case."""
-
-    text: Text
-    by_name: Mapping[str, Expression]
-
-    def item(self, tree: Tree) -> Expression:
-        """The item that a column names (SqlError: it is another expression, or not in the list)."""
-        name = tree.parts[-1].name if hasattr(tree, "parts") else self.text[span_of(tree)]
-        found = self.by_name.get(name.lower())
-        if found is None:
-            raise self.text.error(span_of(tree).start, f"{name} is not in the inner SELECT list; add it there")
-        return found
-
-    def is_bound(self, one: Expression) -> bool:
-        """Whether an item is a bound of the window."""
-        columns = [node.value for node in one.node.walk() if node.op == COLUMN]
-        return bool(columns) and all(path[0] == "window" for path in columns)
-
-    def column(self, tree: Tree) -> str:
-        """The column of the panes that a column names (SqlError: it is computed of several)."""
-        return self._plain(self.item(tree), span_of(tree).start)
-
-    def _plain(self, one: Expression, at: int) -> str:
-        if one.node.op != COLUMN or len(one.node.value) != 1:
-            raise self.text.error(
-                at,
-                f"{one.name} is computed of the groups, {one.said}: around a GROUP BY only its columns and aggregates are numbered; compute "
-                "it in a second statement",
-            )
-        name: str = one.node.value[0]
-        return name
-
-    def placed(self, one: Expression, keys: Sequence[str], at: int) -> Expression:
-        """An item over the numbered rows."""
-        if self.is_bound(one):
-            return one
-        name = self._plain(one, at)
-        path = (name,) if name in keys else (ROWS, name)
-        return attrs.evolve(one, sql=".".join(map(quoted, path)), node=Node(COLUMN, value=path, at=at), at=at)

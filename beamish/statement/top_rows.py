@@ -38,6 +38,28 @@ def _is_number(call: Call | None) -> bool:
     return call is not None and call.name == "ROW_NUMBER"
 
 
+def is_by_arrival(read: Statement, over: Over) -> bool:
+    """Whether rows are in the order of their arrival: by a column of processing time."""
+    schema, tree = read.schemas.get(read.rows.name.lower()), over.order[0][0]
+    return schema is not None and isinstance(tree, exp.Column) and tree.name.lower() in schema.processing
+
+
+def first_row(text: Text, read: Statement, over: Over, keys: Sequence[str]) -> TopRows:
+    """The first row of each key by arrival; within a micro-batch the least.
+
+    Raises:
+        SqlError: more rows are asked for, or the last one.
+    """
+    _, descends, at = over.order[0]
+    if descends or len(over.order) > 1 or not keys or most_of(text, read) > 1:
+        raise text.error(
+            at,
+            "ORDER BY processing time: only the first row of each key is known by it, PARTITION BY k ORDER BY it ASC and n = 1; order by "
+            "an event time or another column",
+        )
+    return TopRows(1, by=keys[0], least=True)
+
+
 def top_rows(text: Text, read: Statement, over: Over, column: Callable[[Tree], str]) -> TopRows:
     """The accumulation.
 
@@ -58,10 +80,10 @@ def top_rows(text: Text, read: Statement, over: Over, column: Callable[[Tree], s
                 "ORDER BY has one direction here: DESC after all columns, or after none; of a number y ascending write -y DESC",
             )
     by = tuple(column(tree) for tree, _, _ in over.order)
-    return TopRows(_most(text, read), by=by, least=not first)
+    return TopRows(most_of(text, read), by=by, least=not first)
 
 
-def _most(text: Text, read: Statement) -> int:
+def most_of(text: Text, read: Statement) -> int:
     """How many rows WHERE lets through."""
     (item,) = [item for item in read.items if item.over is not None]
     assert read.outer is not None  # noqa: S101 - see is_top

@@ -18,7 +18,7 @@ from beamish.kernels.groups import Groups
 SIDES = tuple(Side(name, number, (f"{name}.x",), ("x",)) for number, name in enumerate("ab"))
 ALL = Keeps(gives_alone=True)
 JOIN = PairsOnce(FullOuterJoin("a", "b", once=True), SIDES, ALL, ALL)
-APART = PairsOnce(FullOuterJoin("a", "b", once=True), SIDES, ALL, ALL, meets_us=(2, 3))
+APART = PairsOnce(FullOuterJoin("a", "b", once=True), SIDES, ALL, ALL, meets_us=(-2, 3))
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1)), max_size=12)
 """Event times, and of which side."""
 

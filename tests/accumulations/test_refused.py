@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pyarrow.compute as pc
+
 from beamish.accumulations import (
     Accumulation,
     ApproxCountDistinct,
@@ -37,6 +39,10 @@ AT_ONCE = {
     "accumulate a class without a name": lambda: START.accumulate(Count),
     "once a number": lambda: InnerJoin("a", "b", once=1),
     "null keys dropped": lambda: InnerJoin("a", "b", null_keys="drop"),
+    "match if a condition": lambda: InnerJoin("a", "b", match_if=pc.field("x") > 3),
+    "match if of another input": lambda: InnerJoin("a", "b", match_if={"c": pc.field("x") > 3}),
+    "match if in words": lambda: InnerJoin("a", "b", match_if={"a": "x > 3"}),
+    "match if null": lambda: InnerJoin("a", "b", match_if={"a": pc.field("x") == None}),  # noqa: E711
     "keep rows of every pair": lambda: InnerJoin("a", "b", keep_rows={"a": 3}),
     "keep every pair for a time": lambda: FullOuterJoin("a", "b", keep_for={"a": 3}),
     **{

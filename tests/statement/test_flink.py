@@ -11,6 +11,7 @@ from beamish.accumulations import (
     FullOuterJoin,
     InnerJoin,
     LeftOuterJoin,
+    Max,
     Mean,
     RightOuterJoin,
     StdDev,
@@ -19,7 +20,7 @@ from beamish.accumulations import (
 )
 from beamish.statement.flink_times import interval_us
 from beamish.testing import TestStream
-from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly
+from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly
 
 T = "CREATE TABLE t (k STRING, x INT, y DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('a' = 'b');\n"
 FIVE = bm.BoundedOutOfOrderness("5 seconds")
@@ -212,6 +213,15 @@ def test_a_window_function_alone_gives_each_row_with_its_windows():
     ]
 
 
+def test_the_first_row_by_arrival_is_emitted_once():
+    declared = "CREATE TABLE t (k STRING, x INT, p AS PROCTIME()) WITH (...);"
+    query = flink(declared + NUMBERED.format("k, x, n", "k", "p ASC", "t", "n = 1"))
+    once = bm.Pipeline().key_by("k").window(bm.GlobalWindow()).trigger(AfterCount(1), allow_data_loss=True).discarding()
+    assert query.pipeline == once.accumulate(**{"first rows": TopRows(1, by="k", least=True)})
+    rows = TestStream().add([{"k": "a", "x": 2}]).add([{"k": "b", "x": 5}, {"k": "a", "x": 1}, {"k": "b", "x": 4}])
+    assert shown(query, rows) == [("PANE", "a", 2, 1), ("PANE", "b", 4, 1)]
+
+
 def test_rows_by_number_in_each_window_are_final():
     source = f"TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE})"
     query = flink(T + NUMBERED.format("*", "window_start, k, window_end", "x DESC", source, "n <= 1"))
@@ -259,6 +269,25 @@ def test_groups_are_numbered_in_each_window(items, partition, first):
     assert all(value == known[name] for name, value in values[-1].items() if name in known)
     assert sorted(values[-1]) == sorted(first)
     assert len(panes) == (2 if ", k" in partition else 1)
+
+
+def test_the_groups_of_a_view_are_grouped_again():
+    view = f"CREATE VIEW v AS {GROUPED.format(f'TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE})')}, window_time;".replace(
+        "SUM(x)", "window_time AS r, SUM(x)"
+    )
+    query = flink(
+        f"{T}{view} SELECT window_start, k, SUM(s) / COUNT(*), MAX(s) AS most "
+        f"FROM TUMBLE(TABLE v, DESCRIPTOR(r), INTERVAL '2' MINUTE) GROUP BY window_start, window_end, k"
+    )
+    again = bm.Pipeline().key_by("k").window(bm.FixedWindows("2 minutes")).trigger(Never()).accumulating()
+    first = by_hand("k").window(bm.FixedWindows("1 minute")).trigger(Never()).accumulating()
+    first = first.accumulate(**{"SUM(x)": Sum("x"), "COUNT(*)": Count()})
+    assert query.pipeline == first.then(
+        again.accumulate(**{"SUM(s)": Sum("SUM(x)"), "COUNT(*)": Count(), "MAX(s)": Max("SUM(x)")})
+    )
+    rows = TestStream().add([{"ts": ts, "k": "a", "x": x} for ts, x in ((1, 4), (62, 6), (63, 1))])
+    (pane,) = query.run(rows.advance_watermark_to(120))
+    assert (pane.key["k"], pane.values["EXPR$2"], pane.values["most"]) == ("a", 5, 7)
 
 
 def test_qualify_is_a_condition_on_numbers():

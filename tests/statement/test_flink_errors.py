@@ -15,6 +15,8 @@ TUMBLE = f"TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE})"
 BOUNDS = "GROUP BY window_start, window_end"
 JOINED = "SELECT a.k, b.y FROM a JOIN b"
 WINDOWED = f"SELECT a.k FROM (SELECT * FROM {TUMBLE.replace('TABLE t', 'TABLE a')}) a"
+VIEW = f"CREATE VIEW v AS SELECT k, window_time AS r, SUM(x) AS s FROM {TUMBLE} GROUP BY window_start, window_end, window_time, k;"
+P = "CREATE TABLE t (k STRING, p AS PROCTIME()); "
 NUMBERED = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY x) AS n FROM t) "
 
 
@@ -28,7 +30,11 @@ REFUSED = {
     "SELECT k, COUNT(*) FROM t WHERE k = 'a^\\n' GROUP BY k": "a backslash is itself in Flink",
     # declarations
     f"{T}CREATE TABLE ^t (k STRING); SELECT COUNT(*) FROM t": "declared twice",
-    "CREATE ^VIEW v AS SELECT k FROM t; SELECT COUNT(*) FROM v": "a statement is one query.*first.then",
+    "CREATE ^VIEW v AS SELECT k FROM t; SELECT COUNT(*) FROM v": "a view is a query with GROUP BY.*first.then",
+    f"{T}CREATE VIEW v AS ^SELECT k, COUNT(*) AS n FROM t GROUP BY k; SELECT SUM(n) FROM v": "numbered in windows alone",
+    f"{T}{VIEW} SELECT SUM(s) FROM TUMBLE(TABLE v, DESCRIPTOR(^k), {MINUTE}) {BOUNDS}": "of its window_time",
+    f"{T}{VIEW} SELECT SUM(^s + 1) FROM TUMBLE(TABLE v, DESCRIPTOR(r), {MINUTE}) {BOUNDS}": "not in the inner SELECT list",
+    f"{T}{VIEW} ^SELECT SUM(s) FROM v": "grouped again in windows",
     "CREATE TABLE t (^ts AS TO_TIMESTAMP(x)); SELECT COUNT(*) FROM t": r"ts is computed.*df.withColumn\('ts'",
     "CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ^SOURCE_WATERMARK()); SELECT COUNT(*) FROM t": "ts minus an interval",
     "CREATE TABLE t (WATERMARK FOR ts AS ^ts + INTERVAL '1' SECOND); SELECT COUNT(*) FROM t": "another policy is an argument",
@@ -98,6 +104,9 @@ REFUSED = {
     f"{NUMBERED}^QUALIFY n <= 3": "write WHERE",
     f"{NUMBERED}WHERE ^x > 3": "needs a bound",
     f"{T}SELECT * FROM (SELECT *, ROW_NUMBER() ^OVER (PARTITION BY k ORDER BY x) AS n FROM {TUMBLE}) WHERE n = 1": "PARTITION BY window_start, window_end",
+    f"{P}SELECT ^p, COUNT(*) FROM t GROUP BY p": "p is processing time",
+    f"{P}{NUMBERED.replace('ORDER BY x', 'ORDER BY ^p DESC')}WHERE n = 1": "only the first row of each key",
+    f"{P}{NUMBERED.replace('ORDER BY x', 'ORDER BY ^p')}WHERE n = 2": "only the first row of each key",
     # joins
     f"{JOINED.replace('JOIN', '^JOIN')} ON a.k = b.k": "without bounds in time on both sides.*BETWEEN",
     f"{JOINED.replace('JOIN', '^JOIN')} ON a.k = b.k AND a.ts > b.ts - {MINUTE}": "without bounds in time on both sides",
@@ -117,7 +126,9 @@ REFUSED = {
 def test_errors_mark_the_position_and_name_the_fix(text):
     at, said = text.index("^"), text.replace("^", "", 1)
     options = (
-        {} if T in text or "DESCRIPTOR(^ts)" in text else {"event_time": "ts", "watermark": bm.BoundedOutOfOrderness(0)}
+        {}
+        if T in text or P in text or "DESCRIPTOR(^ts)" in text
+        else {"event_time": "ts", "watermark": bm.BoundedOutOfOrderness(0)}
     )
     with pytest.raises(bm.SqlError, match=f"(?s){REFUSED[text]}") as raised:
         flink(said, **options)

@@ -12,6 +12,7 @@ from beamish import accumulations as a
 from beamish.durations import duration
 from beamish.testing import TestStream
 from tests.declared_options import evolve
+from tests.kinds.refine.strategy import OF_INPUTS, one_of
 from tests.own.accumulations import join, sorted_values
 from tests.strategies.pipelines import closing_behaviors, combiners, late_rows, latenesses, modes, on_time_behaviors
 from tests.strategies.triggers import timeless_triggers, triggers
@@ -21,6 +22,7 @@ NAMES = ("orders", "clicks", "visits")
 JOINS = (a.InnerJoin, a.LeftOuterJoin, a.RightOuterJoin, a.FullOuterJoin)
 
 null_keys: st.SearchStrategy[Any] = st.sampled_from(["unmatched", "unmatched", "pair"])
+match_conditions = st.one_of(st.just([]), st.just([]), st.lists(one_of(OF_INPUTS), min_size=1, max_size=2))
 windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows)
 policies = st.one_of(
     st.builds(bm.BoundedOutOfOrderness, st.just(0), idle_timeout=st.sampled_from([None, None, 1, 4])),
@@ -51,7 +53,13 @@ def sides(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
 def joins(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
     """Joins of two of the inputs."""
     two = st.permutations(names).map(lambda names: names[:2])
-    return st.builds(lambda kind, two, nulls: kind(*two, null_keys=nulls), st.sampled_from(JOINS), two, null_keys)
+    return st.builds(
+        lambda kind, two, nulls, on: kind(*two, null_keys=nulls, match_if=dict(zip(two, on, strict=False))),
+        st.sampled_from(JOINS),
+        two,
+        null_keys,
+        match_conditions,
+    )
 
 
 @st.composite
@@ -68,7 +76,8 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
         one_sided = a.RightOuterJoin if two[0] == window.of else a.LeftOuterJoin
         kinds = (a.InnerJoin, one_sided, *([] if "keep_rows" in kept else [a.FullOuterJoin]))
     kind = draw(st.sampled_from(kinds))
-    return kind(*two, once=True, null_keys=draw(null_keys), **kept)
+    match_if = dict(zip(two, draw(match_conditions), strict=False))
+    return kind(*two, once=True, null_keys=draw(null_keys), match_if=match_if, **kept)
 
 
 @st.composite
@@ -82,7 +91,9 @@ def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accu
     one_sided = {(of, other): a.RightOuterJoin, (other, of): a.LeftOuterJoin}
     sides = draw(st.sampled_from(list(one_sided)))
     kind = draw(st.sampled_from([a.InnerJoin, one_sided[sides], a.FullOuterJoin]))
-    return bm.Within(before, of=of, after=after, inclusive=inclusive), kind(*sides, null_keys=draw(null_keys))
+    match_if = dict(zip(sides, draw(match_conditions), strict=False))
+    within = bm.Within(before, of=of, after=after, inclusive=inclusive)
+    return within, kind(*sides, null_keys=draw(null_keys), match_if=match_if)
 
 
 @st.composite

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow.compute as pc
 
 import beamish as bm
 from beamish import accumulations, triggers
@@ -43,7 +44,7 @@ class Transcript:
 
     def build(self) -> bm.Pipeline:
         """The pipeline."""
-        names: dict[str, Any] = {**public_names(bm, triggers, accumulations), "bm": bm}
+        names: dict[str, Any] = {**public_names(bm, triggers, accumulations), "bm": bm, "pc": pc}
         beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
         return eval(f"({'' if self.pipeline.startswith(WHOLE) else beginning}\n{self.pipeline})", names)
 

@@ -10,6 +10,7 @@ from beamish import accumulations as a
 from beamish.accumulations import Accumulation
 from beamish.accumulations.base.one_input import OfInput
 from beamish.contract.relation import Relation
+from tests.kinds.refine.strategy import meaning
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import spark_order
 from tests.twin.windows import interval_of, interval_windows
@@ -39,20 +40,16 @@ def value_of_inputs(
         return {name: rows_of(name, rows, inputs) for name in accumulation.names}
     if not isinstance(accumulation, Join):
         return value_of(accumulation, rows)
-    keeps_left, keeps_right = JOINS[type(accumulation)]
-    if isinstance(window, bm.Within):
-        return [*meeting(accumulation, rows, inputs, window, start_us)]
-    left, right = (rows_of(name, rows, inputs) for name in (accumulation.left, accumulation.right))
-    apart = any(has_no_match(accumulation, row, inputs) for row in rows)
-    pairs: list[tuple[Any, Any]] = [] if apart else [(one, other) for one in left for other in right]
-    if keeps_left and (apart or not right):
-        pairs += [(one, None) for one in left]
-    if keeps_right and (apart or not left):
-        pairs += [(None, other) for other in right]
-    return [{accumulation.left: one, accumulation.right: other} for one, other in pairs]
+    within = window if isinstance(window, bm.Within) else None
+    return [*joined(accumulation, rows, inputs, within, start_us)]
 
 
 def has_no_match(join: Join, row: Row, inputs: Sequence[Relation]) -> bool:
+    """Whether it is a row of a side with a null in its key, or one that fails its condition."""
+    return has_null_key(join, row, inputs) or fails(join, row)
+
+
+def has_null_key(join: Join, row: Row, inputs: Sequence[Relation]) -> bool:
     """Whether it is a row of a side with a null in its key (rules/stages.md#null-keys)."""
     if join.null_keys == "pair" or row.input not in (join.left, join.right):
         return False
@@ -60,13 +57,27 @@ def has_no_match(join: Join, row: Row, inputs: Sequence[Relation]) -> bool:
     return any(row.values.get(column) is None for column in keys)
 
 
+def fails(join: Join, row: Row) -> bool:
+    """Whether it does not fulfil the condition of its side (rules/joins.md#match-conditions)."""
+    condition = join.match_if.get(str(row.input))
+    return condition is not None and meaning(condition)(row.values) is not True
+
+
 def is_dropped(accumulations: Mapping[str, Accumulation], row: Row, inputs: Sequence[Relation]) -> bool:
-    """Whether it has no match, and its side emits no unmatched row."""
+    """Whether its key is null, and its side emits no unmatched row."""
+    return any(has_null_key(join, row, inputs) and not keeps for join, keeps in sides_of(accumulations, row))
+
+
+def is_left_out(accumulations: Mapping[str, Accumulation], row: Row) -> bool:
+    """Whether it fails the condition of its side, which emits no unmatched row."""
+    return any(fails(join, row) and not keeps for join, keeps in sides_of(accumulations, row))
+
+
+def sides_of(accumulations: Mapping[str, Accumulation], row: Row) -> Iterator[tuple[Join, bool]]:
+    """The join that has a row, and whether it emits it if unmatched."""
     for join in accumulations.values():
-        if isinstance(join, Join):
-            keeps = dict(zip((join.left, join.right), JOINS[type(join)], strict=True))
-            return has_no_match(join, row, inputs) and not keeps[str(row.input)]
-    return False
+        if isinstance(join, Join) and row.input in (join.left, join.right):
+            yield join, dict(zip((join.left, join.right), JOINS[type(join)], strict=True))[str(row.input)]
 
 
 def full_interval(window: bm.WindowOption | None, accumulations: Mapping[str, Accumulation]) -> Join | None:
@@ -93,40 +104,44 @@ def is_in_own_window(window: bm.Within, name: str, time_us: int, start_us: int) 
     return interval_windows(window, own_us, own_us)[0][0] == start_us
 
 
-def meeting(
-    join: Join, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.Within, start_us: int
+def joined(
+    join: Join, rows: Sequence[Row], inputs: Sequence[Relation], within: bm.Within | None, start_us: int
 ) -> Iterator[dict[str, Any]]:
-    """Row by row: matches, then unmatched rows that are stored (rules/stages.md#within)."""
-    both = full_interval(window, {"": join}) is not None
+    """Row by row: matches, then unmatched rows that are emitted (rules/stages.md#joins, #within)."""
+    both = full_interval(within, {"": join}) is not None
+    keeps_left, keeps_right = JOINS[type(join)]
 
-    def is_own(name: str, time_us: int) -> bool:
-        return not both or is_in_own_window(window, name, time_us, start_us)
+    def is_own(row: Row) -> bool:
+        return not both or within is None or is_in_own_window(within, str(row.input), row.time_us, start_us)
 
-    def meets(one: int, other: int) -> bool:
-        time, of = (other, one) if join.left == window.of else (one, other)
-        since, until = interval_of(window)
+    def match(one: Row, other: Row) -> bool:
+        if has_no_match(join, one, inputs) or has_no_match(join, other, inputs):
+            return False
+        if within is None:
+            return True
+        time, of = (other.time_us, one.time_us) if join.left == within.of else (one.time_us, other.time_us)
+        since, until = interval_of(within)
         return since <= of - time <= until
 
-    keeps_left, keeps_right = JOINS[type(join)]
-    left, right = (timed_rows_of(name, rows, inputs) for name in (join.left, join.right))
-    apart = any(has_no_match(join, row, inputs) for row in rows)
-    pairs = [(one, other) for one in left for other in right if meets(one[0], other[0]) and not apart]
-    for (time, one), (at, other) in pairs:
-        if is_own(join.left, time) if join.right == window.of else is_own(join.right, at):
-            yield {join.left: one, join.right: other}
+    left, right = (in_order(name, rows, inputs) for name in (join.left, join.right))
+    pairs = [(one, other) for one in left for other in right if match(one, other)]
+    decides = within is None or join.right == within.of
+    found: list[tuple[Row | None, Row | None]] = [pair for pair in pairs if is_own(pair[0 if decides else 1])]
     if keeps_left:
-        alone = [one for time, one in left if is_own(join.left, time) and not any(one is met for (_, met), _ in pairs)]
-        yield from ({join.left: one, join.right: None} for one in alone)
+        found += [(one, None) for one in left if is_own(one) and not any(one is met for met, _ in pairs)]
     if keeps_right:
-        alone = [
-            other for at, other in right if is_own(join.right, at) and not any(other is met for _, (_, met) in pairs)
-        ]
-        yield from ({join.left: None, join.right: other} for other in alone)
+        found += [(None, one) for one in right if is_own(one) and not any(one is met for _, met in pairs)]
+    keys = {one.name: one.keys for one in inputs}
+    for pair in found:
+        yield {
+            name: row and row_without(keys[name], row) for name, row in zip((join.left, join.right), pair, strict=True)
+        }
 
 
 def rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[dict[str, Any]]:
     """The rows of one input without its keys, by (event time, then the row in Spark's order)."""
-    return [row for _, row in timed_rows_of(name, rows, inputs)]
+    (keys,) = (one.keys for one in inputs if one.name == name)
+    return [row_without(keys, row) for row in in_order(name, rows, inputs)]
 
 
 def row_without(keys: Sequence[Any], row: Row) -> dict[str, Any]:
@@ -134,9 +149,11 @@ def row_without(keys: Sequence[Any], row: Row) -> dict[str, Any]:
     return {column: value for column, value in row.values.items() if column not in keys}
 
 
-def timed_rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[tuple[int, dict[str, Any]]]:
-    """The rows of one input without its keys, each with its event time."""
+def in_order(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[Row]:
+    """The rows of one input, by (event time, then the row in Spark's order)."""
     (keys,) = (one.keys for one in inputs if one.name == name)
-    own = [(row.time_us, row_without(keys, row)) for row in rows if row.input == name]
-    own.sort(key=lambda pair: (pair[0], [spark_order(value) for value in pair[1].values()]))
-    return own
+
+    def place(row: Row) -> Any:
+        return row.time_us, [spark_order(value) for value in row_without(keys, row).values()]
+
+    return sorted((row for row in rows if row.input == name), key=place)

@@ -27,7 +27,7 @@ from tests.twin.anchored import Anchors
 from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.fields import Fields
 from tests.twin.forms import unfolded, unmatched
-from tests.twin.joins import full_interval, is_dropped, value_of_inputs, windows_of_both
+from tests.twin.joins import full_interval, is_dropped, is_left_out, value_of_inputs, windows_of_both
 from tests.twin.ledger import told
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same
@@ -500,6 +500,8 @@ class Twin:
         """Assign a row to windows; ``own``: already known."""
         if own is None and row.time_us != NO_TIME_US and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
+            return
+        if is_left_out(self.options.accumulations, row):
             return
         if is_dropped(self.options.accumulations, row, self.takes):
             self.drop(key, None, DropReason.NULL_KEY, row)

@@ -50,7 +50,14 @@ FIRST_ROWS: list[tuple[pc.Expression, Meaning]] = [
     for most in (1, 2, 3)
 ]
 """The conditions of a Top-N."""
-MEANINGS = {str(expression): meaning for expression, meaning in (*TAKEN, *OF_INPUTS, *SHOWN, *COMPUTED, *FIRST_ROWS)}
+OF_TRANSCRIPTS: list[tuple[pc.Expression, Meaning]] = [
+    (pc.field("id") != name, lambda row, name=name: row["id"] != name)  # type: ignore[misc]
+    for name in ("L-5", "R-5")
+]
+MEANINGS = {
+    str(expression): meaning
+    for expression, meaning in (*TAKEN, *OF_INPUTS, *SHOWN, *COMPUTED, *FIRST_ROWS, *OF_TRANSCRIPTS)
+}
 
 
 def one_of(some: list[tuple[pc.Expression, Meaning]]) -> st.SearchStrategy[Formula]:

@@ -67,7 +67,7 @@ def test_the_pairs_are_those_of_a_plain_join_each_once(data):
     same = (
         FullOuterJoin if full_interval else InnerJoin
     )  # a full join puts rows into other windows, from which they are dropped
-    plain = {"pairs": same(join.left, join.right, null_keys=join.null_keys)}
+    plain = {"pairs": same(join.left, join.right, null_keys=join.null_keys, match_if=join.match_if)}
     plain = evolve(pipeline, accumulations=plain, mode=bm.AccumulationMode.ACCUMULATING).run(script)
     assert once == Counter({pair for pair in pairs_of(plain, join) if None not in pair}), words(pipeline, script)
     alone = Counter(pair for pair in pairs_of(panes, join) if None in pair)

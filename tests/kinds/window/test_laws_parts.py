@@ -20,6 +20,7 @@ from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
+from beamish.kinds.window.parts.match_conditions import MatchConditionsPart
 from beamish.kinds.window.parts.merged_panes import MergedPanesPart
 from beamish.kinds.window.parts.null_keys import NullKeysPart
 from beamish.kinds.window.parts.pairs_once import PairsOncePart
@@ -142,6 +143,18 @@ def test_without_its_part_a_join_pairs_null_keys(data):
     (join,) = said(pipeline).accumulations.values()
     pairs = evolve(pipeline, accumulations={"pairs": attrs.evolve(join, null_keys="pair")})
     assert shown(run_without(NullKeysPart, pipeline, script)) == shown(pairs.run(script)), f"{pipeline!r}\n{script!r}"
+
+
+@cost(2)
+@given(st.data())
+def test_without_its_part_a_join_has_no_conditions(data):
+    pipeline = data.draw(merges(join=st.just(True), once=data.draw(st.booleans()), meets=data.draw(st.booleans())))  # noqa: FBT003
+    script = data.draw(merged_scripts(pipeline))
+    (join,) = said(pipeline).accumulations.values()
+    bare = evolve(pipeline, accumulations={"pairs": attrs.evolve(join, match_if={})})
+    assert shown(run_without(MatchConditionsPart, pipeline, script)) == shown(bare.run(script)), (
+        f"{pipeline!r}\n{script!r}"
+    )
 
 
 def drops_null_keys(pipeline):

@@ -15,6 +15,7 @@ from beamish.script import as_step
 from beamish.testing import TestStream
 from tests.cost import cost
 from tests.declared_options import evolve, said
+from tests.kinds.refine.strategy import meaning
 from tests.strategies.merges import NAMES, meetings, merges, scripts
 from tests.strategies.pipelines import modes, retracting
 
@@ -30,7 +31,7 @@ def rows_of(script, name):
         (row[f"{name}_team"], instant_us("", row[f"{name}_at"]), row) for row in rows if row[f"{name}_at"] is not None
     ]
     return [
-        (repr(team), time, repr(sorted((c, v) for c, v in row.items() if c != f"{name}_team")))
+        (repr(team), time, repr(sorted((c, v) for c, v in row.items() if c != f"{name}_team")), row)
         for team, time, row in timed
     ]
 
@@ -46,6 +47,7 @@ def of_two(data):
 def by_two_loops(pipeline, left, right):
     """The pairs of rows that meet, and the rows that are kept though they meet none."""
     within, join = said(pipeline).window, said(pipeline).accumulations["pair"]
+    conditions = [meaning(join.match_if[name]) if name in join.match_if else None for name in (join.left, join.right)]
     since, until = -within.before.us, within.after.us
 
     def meets(one, other):
@@ -57,7 +59,8 @@ def by_two_loops(pipeline, left, right):
             "neither": since < of - time < until,
         }
         has_match = one[0] == other[0] and (one[0] != repr(None) or join.null_keys == "pair")
-        return has_match and is_in[within.inclusive]
+        fulfil = all(on is None or on(row[3]) is True for on, row in zip(conditions, (one, other), strict=True))
+        return has_match and fulfil and is_in[within.inclusive]
 
     pairs = Counter((one[0], one[2], other[2]) for one in left for other in right if meets(one, other))
     if isinstance(join, a.LeftOuterJoin | a.FullOuterJoin):

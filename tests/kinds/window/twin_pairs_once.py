@@ -62,7 +62,7 @@ def kept_at(once: Join, row: Row, time_us: int | None, watermark: float) -> bool
 def meets(twin: Twin, once: Join, one: Row, other: Row) -> bool:
     """Do these rows match, in the stage's windows?"""
     window = twin.meets
-    if has_no_match(once, one, twin.takes):
+    if has_no_match(once, one, twin.takes) or has_no_match(once, other, twin.takes):
         return False
     if not isinstance(window, bm.Within):
         return True

@@ -16,16 +16,15 @@ from beamish.contract.drops import NULL_KEY
 from beamish.contract.keys import any_null
 from beamish.contract.stored import Store
 from beamish.errors import StateError
-from beamish.kernels.buffers import NO_ENTRY, Flags, flags, list_lengths, numbers
-from beamish.kernels.column_names import APART, INPUT
+from beamish.kernels.buffers import NO_ENTRY, Flags, list_lengths, numbers
+from beamish.kernels.column_names import INPUT
 from beamish.kinds.window.plan.part import Assign, WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.plan.spec import null_keys_of
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.drops import drop_rows
-from beamish.kinds.window.step.entries import Entries
+from beamish.kinds.window.step.entries import Entries, into_own_windows
 from beamish.kinds.window.step.step import Step
-from beamish.windows.within import WithinInput
 
 
 class NullKeysPart(WindowPart):
@@ -63,21 +62,17 @@ class NullKeysPart(WindowPart):
 
     def prepare(self, step: Step, bundle: Bundle) -> None:
         if self._marks:
-            bundle.table = bundle.table.append_column(APART, flags(_null_key(bundle)))
+            bundle.apart = _null_key(bundle) if bundle.apart is None else bundle.apart | _null_key(bundle)
 
     def assigning(self, assign: Assign) -> Assign:
         """In a full interval join, put rows of a null key into their own windows only."""
 
-        def into_own(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
+        def assigned(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
             entries: Entries = assign(step, bundle, windowed)
-            window = step.plan.window
-            if not isinstance(window, WithinInput) or window.beside is None or step.plan.null_keys != "unmatched":
-                return entries
-            which = numbers(bundle.table[INPUT].combine_chunks())[entries.row]
-            visits = window.visits(bundle.place[entries.row], which, entries.start_us)
-            return entries.only(~(visits & _null_key(bundle)[entries.row]))
+            unmatched = step.plan.null_keys == "unmatched"
+            return into_own_windows(step, bundle, entries, _null_key(bundle)) if unmatched else entries
 
-        return into_own
+        return assigned
 
     def admit_keys(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
         if not self._drops:

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from beamish.accumulations.base.columnar import is_number
-from beamish.contract.inputs import check_keys, check_where, find_column, merged_inputs, merged_schema
+from beamish.accumulations.joins import Join
+from beamish.contract.inputs import check_keys, check_where, find_column, has_no_rows, merged_inputs, merged_schema
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
 from beamish.kernels.column_names import SIGN, is_reserved
+from beamish.kernels.expressions import check_condition
 from beamish.kinds.deduplicate.plan import check_ids
 from beamish.kinds.window.parts.anchors import AnchorsPart
 from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
+from beamish.kinds.window.parts.match_conditions import MatchConditionsPart
 from beamish.kinds.window.parts.merged_panes import MergedPanesPart
 from beamish.kinds.window.parts.null_keys import NullKeysPart
 from beamish.kinds.window.parts.pairs_once import PairsOncePart
@@ -30,6 +33,7 @@ from beamish.kinds.window.plan.part import Progress, WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
 
 PARTS: tuple[type[WindowPart], ...] = (
+    MatchConditionsPart,
     NullKeysPart,
     RetentionPart,
     PairsOncePart,
@@ -84,6 +88,7 @@ def make_plan(
     _check_asked_values(options, accumulations)
     for relation in takes:
         check_where(relation, relation.where or options.where)
+        _check_match_conditions(options, relation)
     numbering = options.numbering
     if numbering is not None:
         check_numbering(options.window, numbering, schema)
@@ -102,6 +107,15 @@ def make_plan(
     plan = WindowPlan(options, tuple(takes), pa.schema(travelling), shards, accumulations, suppressed)
     plan.progress, plan.parts = progress_of(plan), parts_of(plan)
     return plan
+
+
+def _check_match_conditions(options: WindowOptions, relation: Relation) -> None:
+    """Check the condition of an input of a join against its columns (ColumnError: not a condition over these columns)."""
+    for name, join in options.accumulations.items():
+        condition = join.match_if.get(str(relation.name)) if isinstance(join, Join) else None
+        if condition is not None and not has_no_rows(relation):
+            where = f"accumulate({name}={type(join).__name__}(match_if={{{relation.name!r}: {condition!r}}}))"
+            check_condition(where, condition, relation.columns)
 
 
 def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAccumulation]) -> None:

@@ -11,9 +11,10 @@ from beamish.accumulations.base.accumulation import Accumulation, MergedInput
 from beamish.accumulations.base.gathered import Gathered, MeetingPairs, Pairs
 from beamish.accumulations.base.pairs_once import PairsOnce
 from beamish.accumulations.base.retractable import Keeper, retractable
+from beamish.accumulations.joins import Join
 from beamish.contract.inputs import find_column
 from beamish.kernels.buffers import plain_type
-from beamish.kernels.column_names import APART, KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
+from beamish.kernels.column_names import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
 from beamish.kernels.field_paths import path_of
 from beamish.kernels.order import is_orderable
 from beamish.kernels.state_fields import Field
@@ -58,7 +59,7 @@ class BoundAccumulation:
         """Its input columns in a table of rows.
 
         For one that reads whole rows, the rows as one struct column; for retracting input, their sign first; their number, if
-        rows are numbered; their event time, for retention by time in count windows; whether they never have a match, in a full join.
+        rows are numbered; their event time, for retention by time in count windows.
         """
         columns = [table[name].combine_chunks() for name in self.columns]
         if self.accumulation.inputs is None:
@@ -66,7 +67,7 @@ class BoundAccumulation:
         return [
             *(
                 table[name].combine_chunks()
-                for name in (SIGN, NUMBER, KEPT_BY, APART)
+                for name in (SIGN, NUMBER, KEPT_BY)
                 if table.schema.get_field_index(name) >= 0
             ),
             *columns,
@@ -113,8 +114,9 @@ def bind_accumulations(
     ]
     for name, declared in accumulations.items():
         accumulation = declared.bind(name, inputs)
-        if isinstance(window, Within) and isinstance(accumulation, Pairs):
-            accumulation = _meeting(accumulation, window)
+        conditional = isinstance(declared, Join) and bool(declared.match_if)
+        if isinstance(accumulation, Pairs) and (conditional or isinstance(window, Within)):
+            accumulation = _meeting(accumulation, window, conditional=conditional)
         if window is not None and isinstance(accumulation, PairsOnce):
             accumulation = _once(accumulation, window)
         where = f"accumulate({name}={accumulation!r})"
@@ -157,17 +159,19 @@ def _span_us(join: Gathered, within: Within) -> tuple[int, int]:
     return (-latest_us, -earliest_us) if join.sides[0].name == within.of else (earliest_us, latest_us)
 
 
-def _meeting(join: Pairs, within: Within) -> MeetingPairs:
-    """An interval join: only rows within a span match."""
+def _meeting(join: Pairs, window: WindowOption | None, *, conditional: bool) -> MeetingPairs:
+    """A join in which not all rows match: those within a span, those that fulfil conditions."""
+    within = window if isinstance(window, Within) else None
     return MeetingPairs(
         declared=join.declared,
         sides=join.sides,
         keeps_left=join.keeps_left,
         keeps_right=join.keeps_right,
         apart=join.apart,
-        meets_us=_span_us(join, within),
-        visited=_is_visited(within),
-        of_left=join.sides[0].name != within.of,
+        meets_us=None if within is None else _span_us(join, within),
+        conditional=conditional,
+        visited=within is not None and _is_visited(within),
+        of_left=within is None or join.sides[0].name != within.of,
     )
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.accumulations.base.gathered import visiting
+from beamish.accumulations.base.gathered import marked
 from beamish.contract.clocks import in_range
 from beamish.instants import NO_TIME_US
-from beamish.kernels.buffers import NO_VALUE, Ints
+from beamish.kernels.buffers import NO_VALUE, Flags, Ints
 from beamish.kernels.codes import normalise
 from beamish.kernels.column_names import EVENT_TIME, FIRST, INPUT, LAST, ROWS, SIGN, SLICE
 from beamish.kernels.groups import Groups
@@ -35,6 +35,7 @@ class Bundle:
             without one.
         place: int64[n]: the position that determines windows: ``time_us``, or the row number (row_windows.py).
         group: int64[n]: for count windows the group (row_windows.py) of each; else unset.
+        apart: bool[n]: which rows have no match in a join, where some have none; else unset.
         rows: int64[n], number of rows represented by each.
         key_at: int64[n]: the position of each key in the window table's pool; set on arrival.
         signs: int64[n], the change in its window's number of rows: ``rows``, or -1 for a removal.
@@ -58,6 +59,7 @@ class Bundle:
     place: Ints = attrs.field(default=attrs.Factory(lambda bundle: bundle.time_us, takes_self=True))
     key_at: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
     group: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
+    apart: Flags | None = None
 
     @classmethod
     def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
@@ -93,7 +95,7 @@ class Bundle:
         return first_come(at, by, self.table.select(self.plan.schema.names), read)
 
     def rows_of(self, entry: Ints, start_us: Ints | None) -> pa.Table:
-        """The rows or slices of entries; in an interval join those that visit a window are marked.
+        """The rows or slices of entries; in a join those that have no match, or visit a window, are marked.
 
         Args:
             entry: int64, their indices.
@@ -101,13 +103,15 @@ class Bundle:
         """
         everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
         table = self.table if everything else self.table.take(pa.array(entry))
-        window = self.plan.window
-        if start_us is None or not isinstance(window, WithinInput) or window.beside is None:
+        window, none = self.plan.window, np.zeros(len(entry), dtype=bool)
+        within = window if isinstance(window, WithinInput) and window.beside is not None else None
+        if (within is None or start_us is None) and self.apart is None:
             return table
         which = table[INPUT].to_numpy()
-        visits = window.visits(self.place[entry], which, start_us)
-        marked = pa.array(np.where(visits, visiting(which), which), table[INPUT].type)
-        return table.set_column(table.schema.get_field_index(INPUT), INPUT, marked)
+        visits = none if within is None or start_us is None else within.visits(self.place[entry], which, start_us)
+        apart = none if self.apart is None else self.apart[entry]
+        of_inputs = pa.array(marked(which, visits=visits, apart=apart), table[INPUT].type)
+        return table.set_column(table.schema.get_field_index(INPUT), INPUT, of_inputs)
 
     def accumulate(
         self, entry: Ints, groups: Groups, before: pa.Table | None, start_us: Ints | None = None

@@ -22,13 +22,15 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.keys import KeyedWindows
-from beamish.kernels.buffers import Flags, Ints
+from beamish.kernels.buffers import Flags, Ints, numbers
 from beamish.kernels.codes import factorize_rows
+from beamish.kernels.column_names import INPUT
 from beamish.kinds.window.state.window_table import naming_key
 from beamish.kinds.window.step.bundle import Bundle
 from beamish.kinds.window.step.step import Step
 from beamish.triggers.trigger import WindowIndices
 from beamish.windows.option import assigned
+from beamish.windows.within import WithinInput
 
 
 @attrs.define
@@ -70,6 +72,21 @@ def _assign(step: Step, place: Ints, own: pa.Table, key_at: Ints) -> Entries:
     with naming_key(step.table, key_at):
         row, start, end = assigned(step.plan.window, place, [column.to_pylist() for column in own.columns])
     return Entries(row, start, end, key_at[row])
+
+
+def into_own_windows(step: Step, bundle: Bundle, entries: Entries, rows: Flags) -> Entries:
+    """Without the entries of some rows in windows that are not their own, where a full interval join would match them.
+
+    Args:
+        step, bundle, entries: of the current bundle.
+        rows: bool, one per row of the bundle: those that have no match.
+    """
+    window = step.plan.window
+    if not isinstance(window, WithinInput) or window.beside is None:
+        return entries
+    which = numbers(bundle.table[INPUT].combine_chunks())[entries.row]
+    visits = window.visits(bundle.place[entries.row], which, entries.start_us)
+    return entries.only(~(visits & rows[entries.row]))
 
 
 def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[WindowIndices, KeyedWindows, KeyedWindows]:
