@@ -1,4 +1,4 @@
-"""What the site has for coding assistants: a list of its pages, and their text with the reference in it."""
+"""Files of the site for coding assistants: a list of its pages, and their text with the reference in it."""
 
 import re
 

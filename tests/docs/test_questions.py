@@ -21,7 +21,7 @@ TYPED = """access mode, append, backfill, CDC, complete, consumer lag, Databrick
 dropDuplicates, duplicate, exactly once, fill gaps, foreachBatch, future, interval, Kafka, lag, Lakeflow, last value, late, latest,
 one final row, real-time mode, restart, rolling, running total, row_number, serverless, sessionization, slowly changing, stuck,
 temporal join, three streams, time zone, Top N, TTL, unit test, update mode, upsert, watermark, withWatermark"""
-"""What people type into a search box."""
+"""Words of searches."""
 
 
 def test_there_are_at_least_forty_questions():
@@ -34,7 +34,7 @@ def test_each_question_has_code_or_a_page_or_a_reason(heading):
     assert re.search(r"(?m)^```py|\]\([\w./#-]+\)|^Not possible: ", body), body
 
 
-def test_what_is_not_possible_has_a_reason_of_more_than_a_few_words():
+def test_each_impossible_thing_has_its_reason():
     reasons = re.findall(r"(?ms)^(?:Not possible|No): (.*?)\n\n", "\n".join(PAGES.values()) + "\n\n")
     assert len(reasons) >= 6
     assert min(docs_counts.words(one) for one in reasons) >= 5
