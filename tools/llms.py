@@ -106,13 +106,10 @@ def described(name: str, options: str) -> str:
         options: of mkdocstrings; ``members: false`` leaves members out.
     """
     module, _, last = name.rpartition(".")
-    try:
-        one = importlib.import_module(name)
-    except ModuleNotFoundError:
-        one = getattr(importlib.import_module(module), last)
+    one: Any = getattr(importlib.import_module(module), last)
     if inspect.ismodule(one):
-        members = [member for member in vars(one).values() if getattr(member, "__module__", "") == name]
-        return "".join(_entry(member.__name__, member) for member in members if _is_public(member))
+        inside = [member for member in vars(one).values() if getattr(member, "__module__", "") == name]
+        return "".join(_entry(member.__name__, member) for member in inside if _is_public(member))
     inner = ""
     if inspect.isclass(one) and "members: false" not in options:
         members = {key: inspect.unwrap(getattr(one, key)) for key in vars(one) if not key.startswith("_")}

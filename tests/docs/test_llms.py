@@ -51,7 +51,15 @@ def test_the_text_has_the_docstring_of_each_name_of_the_reference():
 
 
 @pytest.mark.parametrize(
-    "call", ["Pipeline.window(option)", "StateError`", "Sessions(gap", "PaneTiming: EARLY, ON_TIME"]
+    "call",
+    [
+        "Pipeline.window(option)",
+        "StateError`",
+        "Sessions(gap",
+        "PaneTiming: EARLY, ON_TIME",
+        "check(pipeline, *, rows",
+        "timeline(what, script",
+    ],
 )
 def test_signatures_are_short(call):
     assert f"### `{call}" in FULL
