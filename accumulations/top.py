@@ -34,8 +34,8 @@ from beamish.kernels.buffers import (
     valid,
 )
 from beamish.kernels.codes import normalise
-from beamish.kernels.groups import Groups, gather_lists, items_of, lift_items
-from beamish.kernels.order import Keys, is_orderable, run_starts, sort_keys
+from beamish.kernels.groups import Groups, KeysOf, gather_lists, items_of, lift_items
+from beamish.kernels.order import Keys, is_orderable, sort_keys
 
 
 class _Outermost(ListColumnar):
@@ -142,12 +142,13 @@ class TopRows(ListColumnar):
         by: the column to compare, or several, the first decides; in Spark's descending order, nulls last.
         least: whether rows with the least values are first, in Spark's ascending order, nulls first; or a list with one bool
             for each column of ``by``: ``TopRows(3, by=["score", "name"], least=[False, True])``.
+        with_ties: whether rows that equal the last in ``by`` are returned too, as with SQL's RANK; default False.
 
     Returns:
         rows of a struct of the input's columns and ``row_number`` (bigint).
 
     Raises:
-        OptionError: n is below 1, ``by`` is not a name, or least is neither a bool nor one for each column of ``by``.
+        OptionError: n is below 1, ``by`` is not a name, least is neither a bool nor one for each column of ``by``, or with_ties is not a bool.
         ColumnError: a column is missing, a map, or called ``row_number``.
 
     Example:
@@ -171,6 +172,7 @@ class TopRows(ListColumnar):
     n: int = count_field()
     by: str | Sequence[str] = _by_field()
     least: bool | Sequence[bool] = _least_field()
+    with_ties: bool = flag_field(kw_only=True)
 
     explodes: ClassVar[bool] = True
 
@@ -200,14 +202,21 @@ class TopRows(ListColumnar):
         return plain(columns[0]), None
 
     def keys_of(self, items: pa.Array) -> Keys:
+        return [*self._keys_by(items), *sort_keys(items)]
+
+    def _keys_by(self, items: pa.Array) -> Keys:
+        """The sort keys of the columns to compare."""
         fields = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
         each = [self.least] * len(self.by) if isinstance(self.least, bool) else self.least
-        own = [
+        return [
             key if least else ~key
             for column, least in zip(self.by, each, strict=True)
             for key in sort_keys(fields[column])
         ]
-        return [*own, *sort_keys(items)]
+
+    @property
+    def ties_of(self) -> KeysOf | None:
+        return self._keys_by if self.with_ties else None
 
     def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.struct([*self.item_type(types), (NUMBER, pa.int64())])
@@ -265,12 +274,7 @@ class _OutermostByKey(Columnar):
         # A key among the overall first n is among the first n of the part that holds its outermost value.
         distinct = len(sort_keys(items.flatten()[0]))
         best, of = items_of(gather_lists(items, groups, self._by_key, distinct=distinct), Groups.each(groups.count))
-        if not self.with_ties:
-            return gather_lists(best, of, self._by_value, keep=self.n)
-        lists = gather_lists(best, of, self._by_value)
-        best, of = items_of(lists, Groups.each(groups.count))
-        kept = _position_of_first_equal([of.of, *self._of_value(best)], of) < self.n
-        return list_column(best.filter(flags(kept)), of[kept].sizes())
+        return gather_lists(best, of, self._by_value, keep=self.n, ties_of=self._of_value if self.with_ties else None)
 
     def _of_value(self, items: pa.Array) -> Keys:
         keys = sort_keys(items.flatten()[1])
@@ -281,13 +285,6 @@ class _OutermostByKey(Columnar):
 
     def _by_value(self, items: pa.Array) -> Keys:
         return [*self._of_value(items), *sort_keys(items.flatten()[0])]
-
-
-def _position_of_first_equal(keys: Keys, groups: Groups) -> NDArray[np.int64]:
-    """For sorted entries: the position, within its group, of the first entry that is equal in the keys."""
-    first = run_starts(keys)
-    positions: NDArray[np.int64] = groups.positions()[first][np.cumsum(first) - 1]
-    return positions
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import ColumnError, OptionError
 from beamish.kernels.buffers import Flags, flags, plain, plain_type, valid
-from beamish.kernels.groups import Groups, gather_lists, lift_items, merge_lists
+from beamish.kernels.groups import Groups, KeysOf, gather_lists, lift_items, merge_lists
 from beamish.kernels.order import Keys, is_orderable, sort_keys
 from beamish.kernels.state_fields import Field, Merger, combine_fields
 
@@ -230,6 +230,11 @@ class ListColumnar(Columnar):
         """Maximum number of items kept, the first in order; None: all."""
         return None
 
+    @property
+    def ties_of(self) -> KeysOf | None:
+        """The first sort keys of items: those that agree in them with the last kept item are kept too; None: they are not."""
+        return None
+
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
         return [lift_items(*self.items(columns, event_time_us))]
 
@@ -237,7 +242,9 @@ class ListColumnar(Columnar):
         items, present = self.items(columns, event_time_us)
         if present is not None:
             items, groups = items.filter(flags(present)), groups[present]
-        return [gather_lists(items, groups, self.keys_of, distinct=self.distinct, keep=self.keep)]
+        kept: Any = {"distinct": self.distinct, "keep": self.keep, "ties_of": self.ties_of}
+        return [gather_lists(items, groups, self.keys_of, **kept)]
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return [merge_lists(state[0], groups, self.keys_of, distinct=self.distinct, keep=self.keep)]
+        kept: Any = {"distinct": self.distinct, "keep": self.keep, "ties_of": self.ties_of}
+        return [merge_lists(state[0], groups, self.keys_of, **kept)]

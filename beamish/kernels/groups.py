@@ -140,7 +140,13 @@ def items_of(lists: pa.Array, groups: Groups) -> tuple[pa.Array, Groups]:
 
 
 def merge_lists(
-    lists: pa.Array, groups: Groups, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
+    lists: pa.Array,
+    groups: Groups,
+    keys_of: KeysOf,
+    *,
+    distinct: int = 0,
+    keep: int | None = None,
+    ties_of: KeysOf | None = None,
 ) -> pa.Array:
     """Merge lists group by group.
 
@@ -150,15 +156,22 @@ def merge_lists(
         keys_of: the sort keys of items.
         distinct: items that agree in this many leading keys are duplicates, and the first is kept; 0: all are kept.
         keep: maximum length of a list; None: unlimited.
+        ties_of: the first sort keys of items: those that agree in them with the last of a list are in it too; None: they are not.
 
     Returns:
         a list column, one entry per group.
     """
-    return gather_lists(*items_of(lists, groups), keys_of, distinct=distinct, keep=keep)
+    return gather_lists(*items_of(lists, groups), keys_of, distinct=distinct, keep=keep, ties_of=ties_of)
 
 
 def gather_lists(
-    items: pa.Array, groups: Groups, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
+    items: pa.Array,
+    groups: Groups,
+    keys_of: KeysOf,
+    *,
+    distinct: int = 0,
+    keep: int | None = None,
+    ties_of: KeysOf | None = None,
 ) -> pa.Array:
     """Like ``merge_lists``, for single items."""
     keys = [groups.of, *keys_of(items)]
@@ -166,7 +179,11 @@ def gather_lists(
     if distinct:
         order = order[run_starts([key[order] for key in keys[: 1 + distinct]])]
     if keep is not None:
-        order = order[groups[order].positions() < keep]
+        positions = groups[order].positions()
+        if ties_of is not None:  # that of the first item that agrees
+            first = run_starts([key[order] for key in (groups.of, *ties_of(items))])
+            positions = positions[first][np.cumsum(first) - 1]
+        order = order[positions < keep]
     if len(order) != len(items) or bool((order[1:] < order[:-1]).any()):
         items = items.take(column_of(order))
     return list_column(items, groups[order].sizes())

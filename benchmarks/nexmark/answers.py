@@ -55,6 +55,7 @@ def _window(pane: Pane) -> list[Any]:
 _OF_PANE: Mapping[str, Callable[[Pane], Iterable[Sequence[Any]]]] = {
     "q4": lambda pane: [[pane.key["category"], pane.values["mean"]]],
     "q5": lambda pane: [[*_window(pane), one["key"], one["value"]] for one in pane.values["hottest"]],
+    "q6": lambda pane: [[pane.values["id"], pane.key["best.seller"], pane.values["best"]["at"], pane.values["mean"]]],
     "q7": lambda pane: [[*_window(pane), *(pane.values["highest"][name] for name in _BID)]],
     "q8": lambda pane: [[*_window(pane), pane.key["id"], pane.values["name"]]],
     "q9": lambda pane: [[pane.key["id"], *(pane.values["best"][name] for name in ("price", "bidder", "at"))]],
@@ -124,6 +125,17 @@ def _q5(events: Events) -> Iterable[Sequence[Any]]:
         yield from ((start, start + 10_000, auction, most) for auction, bids in own.items() if bids == most)
 
 
+def _q6(events: Events) -> Iterable[Sequence[Any]]:
+    won: dict[int, list[tuple[Any, int, int]]] = defaultdict(list)
+    for id_, (auction, bid) in _winning(events).items():
+        won[auction["seller"]].append((bid["dateTime"], id_, bid["price"]))
+    for seller, own in won.items():
+        own.sort()
+        for i, (time, id_, _) in enumerate(own):
+            prices = [price for _, _, price in own[max(i - 10, 0) : i + 1]]
+            yield id_, seller, time, sum(prices) / len(prices)
+
+
 def _by_ten_seconds(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
     found = defaultdict(list)
     for row in rows:
@@ -185,6 +197,7 @@ def _q19(events: Events) -> Iterable[Sequence[Any]]:
 EXPECTED: Mapping[str, Callable[[Events], Iterable[Sequence[Any]]]] = {
     "q4": _q4,
     "q5": _q5,
+    "q6": _q6,
     "q7": _q7,
     "q8": _q8,
     "q9": _q9,

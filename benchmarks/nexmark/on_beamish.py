@@ -49,19 +49,21 @@ def q5() -> bm.Pipeline:
 
 def _winning(longest_ms: int) -> bm.Pipeline:
     """The winning bid of each auction: the highest one, of equals the first."""
-    bids = _bids_in_time(longest_ms).with_columns(earliest=pc.subtract(pc.scalar(0), pc.field("at").cast("int64")))
-    return bids.then(bm.Pipeline().key_by("id").accumulate(best=TopRows(1, by=["price", "earliest"])))
+    best = TopRows(1, by=["price", "at"], least=[False, True])
+    return _bids_in_time(longest_ms).then(bm.Pipeline().key_by("id").accumulate(best=best))
 
 
 def q6(longest_ms: int) -> bm.Pipeline:
-    """The mean of the last eleven winning bids of each seller, at each of them."""
-    by_seller = bm.Pipeline().key_by("best.seller").over(bm.PrecedingRows(10)).accumulate(mean=Mean("best.price"))
+    """The mean of a seller's last eleven winning bids at each of them, in the order of the bids, and of auctions if those tie."""
+    # A winning bid is emitted when its window ends: it is as old as that is long.
+    at = bm.Pipeline().event_time("best.at", bm.BoundedOutOfOrderness(f"{3 * longest_ms} milliseconds"))
+    by_seller = at.key_by("best.seller").over(bm.PrecedingRows(10)).accumulate(mean=Mean("best.price"))
     return _winning(longest_ms).then(by_seller)
 
 
 def q7() -> bm.Pipeline:
     """The highest bids of every 10 seconds."""
-    return _SOURCE.window(_TEN_SECONDS).accumulate(highest=TopRows(1, by="price"))
+    return _SOURCE.window(_TEN_SECONDS).accumulate(highest=TopRows(1, by="price", with_ties=True))
 
 
 def q8() -> bm.Pipeline:

@@ -80,6 +80,16 @@ def q9(of: Inputs) -> DataFrame:
     return _in_time(of).groupBy("id").agg(F.max_by(F.struct("price", "bidder", "at"), "price"))
 
 
+def q6(of: Inputs) -> DataFrame:
+    """The mean of a seller's last eleven winning bids at each of them."""
+    winning = (
+        _in_time(of).groupBy("id", "seller").agg(F.max("price").alias("final"), F.max_by("at", "price").alias("at"))
+    )
+    return winning.withColumn(
+        "mean", F.avg("final").over(Window.partitionBy("seller").orderBy("at").rowsBetween(-10, 0))
+    )
+
+
 def _ranked(rows: DataFrame, keys: list[str], by: str, n: int) -> DataFrame:
     number = F.row_number().over(Window.partitionBy(*keys).orderBy(F.desc(by)))
     return rows.withColumn("n", number).where(F.col("n") <= n)
@@ -97,4 +107,4 @@ def q19(of: Inputs) -> DataFrame:
 
 Query = Callable[[Inputs], DataFrame]
 QUERIES: Mapping[str, Query] = {"q5": q5, "q7": q7, "q8": q8, "q11": q11}
-REFUSED: Mapping[str, Query] = {"q4": q4, "q9": q9, "q18": q18, "q19": q19}
+REFUSED: Mapping[str, Query] = {"q4": q4, "q6": q6, "q9": q9, "q18": q18, "q19": q19}

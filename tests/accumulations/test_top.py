@@ -118,6 +118,26 @@ def test_each_column_of_first_rows_has_a_direction(least):
         assert [row["row_number"] for row in found] == list(range(1, top.n + 1))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_ties_of_the_last_row_are_first_rows_too_on_demand(n):
+    rows = [(1, 7, "x"), (2, 7, "y"), (3, 5, "z"), (4, 5, "w"), (5, 5, "z"), (6, 1, "v")]
+    bundles = [[row] for row in rows]
+    kept = {1: 2, 2: 2, 3: 5, 4: 5}[n]
+    for split in (bundles, [rows], [rows[::-1]]):
+        found = bm.live(panes_of(TopRows(n, by="price", with_ties=True), *split))
+        assert [pane.values["top"]["ts"] for pane in found] == [1, 2, 3, 4, 5][:kept]
+        assert [pane.values["top"]["row_number"] for pane in found] == list(range(1, kept + 1))
+    by_two = bm.live(panes_of(TopRows(n, by=["price", "name"], least=[False, True], with_ties=True), rows))
+    assert [pane.values["top"]["ts"] for pane in by_two] == [1, 2, 4, 3, 5][: {4: 5}.get(n, n)]
+
+
+def panes_of(accumulation, *bundles):
+    script = TestStream()
+    for bundle in bundles:
+        script = script.add([{"ts": ts, "shop": "a", "price": price, "name": name} for ts, price, name in bundle])
+    return SHOPS.accumulate(top=accumulation).run(script)
+
+
 def test_directions_that_are_alike_are_one():
     assert TopRows(1, by=["a", "b"], least=[True, True]) == TopRows(1, by=["a", "b"], least=True)
     mixed = TopRows(1, by=["a", "b"], least=[True, False])

@@ -47,6 +47,7 @@ top_rows = st.lists(st.sampled_from(["score", "name", "cost"]), min_size=1, max_
         st.integers(1, 3),
         by=st.just(by),
         least=st.booleans() | st.lists(st.booleans(), min_size=len(by), max_size=len(by)),
+        with_ties=st.booleans(),
     )
 )
 """Alone in a pipeline."""
