@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         CumulativeWindows,
         FixedWindows,
         GlobalWindow,
+        Lifetime,
         Rolling,
         Sessions,
         SlidingWindows,
@@ -123,7 +124,7 @@ else:
             "beamish.versioned_table.table": "Validity Version VersionedTable",
             "beamish.watching": "progress",
             "beamish.watermarks": "BoundedOutOfOrderness ProcessingTimeLag Punctuated Watermark",
-            "beamish.windows": "AnchoredWindows CalendarWindows CountSessions CountWindows CumulativeWindows FixedWindows GlobalWindow Rolling Sessions SlidingWindows Span Windowings WindowOption Within",
+            "beamish.windows": "AnchoredWindows CalendarWindows CountSessions CountWindows CumulativeWindows FixedWindows GlobalWindow Lifetime Rolling Sessions SlidingWindows Span Windowings WindowOption Within",
         },
     )
 
@@ -164,6 +165,7 @@ __all__ = [
     "Lag",
     "LastValue",
     "Lead",
+    "Lifetime",
     "Listener",
     "NumericOverflowError",
     "OnTimeBehavior",

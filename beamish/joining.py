@@ -12,7 +12,7 @@ from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.as_of.stage import AsOfStage
-from beamish.kinds.versions.options import Direction, read_as_of
+from beamish.kinds.versions.options import AsOf, Direction, read_as_of
 from beamish.kinds.window.stage import WindowStage
 from beamish.modes import BOTH_INPUTS, WaitFor
 from beamish.pipeline import Pipeline, only_takes, taken_by
@@ -93,6 +93,7 @@ def as_of_join(
     wait_for: WaitFor = BOTH_INPUTS,
     allow_exact_matches: bool = True,
     direction: Direction = "backward",
+    as_of: AsOf = "event_time",
     **inputs: Pipeline,
 ) -> Pipeline:
     """Join each row with the version of a table that was valid at the row's own time (``pandas.merge_asof``, ``ASOF JOIN``, KIP-889).
@@ -115,6 +116,8 @@ def as_of_join(
         allow_exact_matches: whether a row matches a version that begins at its own time; otherwise the one valid a microsecond before.
         direction: "backward": the version valid at the row's time; "forward": the first that begins then or later; "nearest": the
             one of these two whose start is nearer, if equally near the earlier. The last two need a tolerance, for which rows wait.
+        as_of: "event_time": the table as of the row's time; "arrival": each row is joined once, when it arrives, with its key's
+            latest version then.
         inputs: two: the left, a pipeline that declares ``event_time`` and ``where`` only, or a complete one whose panes are
             joined at their timestamps; then the table, a pipeline that ends in ``versions(...)``.
 
@@ -153,6 +156,7 @@ def as_of_join(
         wait_for=wait_for,
         allow_exact_matches=allow_exact_matches,
         direction=direction,
+        as_of=as_of,
     )
     if len(inputs) != 2:
         raise PipelineError(

@@ -13,6 +13,7 @@ import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import (
     CoGroup,
+    Collect,
     Count,
     Fold,
     FullOuterJoin,
@@ -54,6 +55,7 @@ from tests.refused import (
     ORDERS,
     PLAIN,
     RATES,
+    RETRACTING,
     ROW,
     START,
     TIMELESS,
@@ -129,9 +131,12 @@ OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
 ANCHORED = bm.AnchoredWindows(5)
 SPANS = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
 ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
+LIFETIME = ROLLING.window(bm.Rolling({"1h": "1 hour", "ever": bm.Lifetime()}, step="1 minute"))
 EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
+BY_PLAYS = bm.Pipeline().event_time("plays", bm.BoundedOutOfOrderness("1 hour")).window(TENS).accumulate(n=Count())
+AT_COLUMN = PLAIN.then(BY_PLAYS)
 SET = CHANGES.changes()
 UPSERTS = CHANGES.upserts()
 SOON = bm.UntilTimeLimit(5, clock="event")
@@ -190,6 +195,7 @@ FIXED = {
     "match if of another input": [lambda: InnerJoin("a", "b", match_if={"b": pc.field("x") > 3})],
     "match if in words": [lambda: InnerJoin("a", "b", match_if={"a": pc.field("amount") > 3})],
     "match if null": [lambda: InnerJoin("a", "b", match_if={"a": ~pc.field("x").is_null()})],
+    "full join of the 65th input": [of(FullOuterJoin("b", "a"))],
     "full within, retain": [of(FullOuterJoin("a", "b"), bm.Within(1, of="a"))],
     "full within, keep_rows": [
         of(FullOuterJoin("a", "b", once=True, keep_for={"a": "1 hour"}), bm.Within(1, of="a")),
@@ -252,6 +258,8 @@ FIXED = {
         START.window(bm.Rolling({"w": bm.Span(60, only=["n", "s"])}, step=60)).accumulate(n=Count(), s=Sum("score")),
         START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count()),
     ],
+    "idle keys of a lifetime, too soon": [LIFETIME.forget_after("1 hour"), LIFETIME],
+    "idle keys of a lifetime, between boundaries": [LIFETIME.forget_after("90 minutes")],
     "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
     "removed without retractions": [
         START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),
@@ -329,6 +337,20 @@ FIXED = {
     "a sequence of a reserved name": [CHANGES.upserts(sequence_by="rate")],
     "upserts with a column called pane": [lambda: UPSERTS.run(TestStream().add([{**CHANGE, "my_pane": 5}]))],
     "upserts by a list": [START.key_by("name").upserts()],
+    # rows of later stages
+    "a lag in a later stage": [AT_COLUMN],
+    "an idle timeout in a later stage": [AT_COLUMN],
+    "event time after then": [AT_COLUMN, PLAIN.then(bm.Pipeline().window(TENS).accumulate(n=Count()))],
+    "windows of panes at another time": [AT_COLUMN],
+    "final results at a column without delay": [
+        LATE.accumulating().suppress(bm.UntilWindowCloses()).then(BY_PLAYS.accumulating().allowed_lateness(5))
+    ],
+    "a time column that is missing": [PLAIN.then(bm.Pipeline().window(TENS).accumulate(n=Count()))],
+    "a time column of text": [
+        lambda: PLAIN.with_columns(at=pc.field("plays").cast("double")).then(BY_PLAYS).run(ONE_ROW)
+    ],
+    "explode of no array": [lambda: PLAIN.accumulate(items=Collect("score")).explode("items").run(ONE_ROW)],
+    "explode of versions": [PLAIN.accumulate(items=Collect("score")).explode("items")],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],
@@ -398,6 +420,12 @@ FIXED = {
         MEETING.window(TENS).accumulate(n=InnerJoin("a", "b")),
     ],
     "grace above the history": [joined(rates=CHANGES.versions("2 days"), grace="2 days")],
+    "at arrival, within a tolerance": [joined(as_of="arrival"), joined(tolerance=5)],
+    "at arrival, early": [joined(as_of="arrival"), joined(early=True)],
+    "at arrival, retracting": [joined().accumulating_and_retracting()],
+    "at arrival, over a left that retracts": [
+        joined(RETRACTING, on={"team": "cur"}).accumulating_and_retracting(),
+    ],
     "forward without end": [joined(direction="forward", tolerance="10 minutes")],
     "forward past the history": [
         joined(rates=CHANGES.versions("25 hours"), direction="forward", tolerance="20 hours", grace="5 hours")

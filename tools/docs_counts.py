@@ -119,6 +119,7 @@ ON_TOP = (
     "rules/joins",
     "rules/over",
     "rules/rolling",
+    "rules/stage-rows",
     "rules/upserts",
     "upserts",
 )

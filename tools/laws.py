@@ -24,6 +24,7 @@ PAGES = [
     "output",
     "stages",
     "joins",
+    "stage-rows",
     "suppress",
     "gaps",
     "upserts",

@@ -83,7 +83,7 @@ def marked(number: Ints, *, visits: Flags, apart: Flags) -> Ints:
         visits: which are in a window that is not their own, only to be matched there (``WithinInput``).
         apart: which have no match.
     """
-    return np.where(visits, ~number, number + MOST_INPUTS * apart)  # type: ignore[no-any-return]
+    return np.where(visits, ~number, number + MOST_INPUTS * apart)
 
 
 @attrs.frozen(repr=False)

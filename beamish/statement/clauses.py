@@ -211,6 +211,7 @@ class Rows:
         time: the event-time column that the statement names for it; None: it names none.
         partition: the expressions that make a session; None: not set.
         groups: the statement with GROUP BY whose groups they are; None: they are rows.
+        updated_within: how long before its end a window needs a row to be emitted; None: any row in it is enough.
     """
 
     name: str
@@ -219,6 +220,7 @@ class Rows:
     time: Name | None = None
     partition: Sequence[Tree] | None = attrs.field(default=None, eq=False)
     groups: Statement | None = attrs.field(default=None, eq=False)
+    updated_within: Duration | None = None
 
 
 @attrs.frozen
@@ -293,7 +295,7 @@ class Emit:
         retracting: whether RETRACTING is set.
         every: at most how often; None: not set.
         early: how often before the window's end, 0 for each row; None: not then.
-        late: how often after it, likewise; None: with each row that is not too late.
+        late: how often after it, likewise; None: not then.
     """
 
     kind: Kind

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
+from beamish.modes import TimestampCombiner
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
 from beamish.statement.clauses import KSQLDB, DialectName, Name, Statement
@@ -29,6 +30,7 @@ from beamish.statement.over_panes import (
     check_known,
     check_name,
     shown_of,
+    updated_panes,
     without_brackets,
 )
 from beamish.statement.tables import Table
@@ -158,6 +160,10 @@ def _grouped(
     with text.at(_begins(read)):
         stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
         stage = stage.allowed_lateness(read.windows.grace or 0).accumulate(**accumulations)
+        if read.rows.updated_within is not None:
+            stage = stage.timestamp_combiner(TimestampCombiner.LATEST)
+            updated = updated_panes(text, read.rows.updated_within, read.begins["SELECT"])
+            having = updated if having is None else all_of([updated, having])
         vanishes = having is not None or table is not None or isinstance(read.windows.option, Sessions)
         stage = emitting(stage, read.emit, vanishes=vanishes)
         pipeline = stage if latest is None else latest.then(stage)
@@ -289,8 +295,10 @@ def _query_words(statement: Compiled) -> str:
     if kind == "pull":
         return f"pull: asks a batch DataFrame once, one final row for each {_slot(statement)}"
     if statement.read.emit.refinement == "final":
-        when = "its time is passed" if statement.over else "the window expires"
-        when = "all rows are there, as in a batch" if statement.rows_within else when
+        read = statement.read
+        windowed = not read.windows.option.is_all_of_time or read.rows.groups is not None
+        when = "the window expires" if windowed or not statement.over else "its time is passed"
+        when = "all rows are there, as in a batch" if statement.rows_within and not windowed else when
         return f"{kind}{name}, final rows: one for each {_slot(statement)}, when {when}"
     return f"{kind}{name}, changes: a PANE sets its {_slot(statement)}, a RETRACTION takes that back"
 
@@ -306,7 +314,7 @@ def _after(statement: Compiled) -> Iterator[Line]:
     yield "shown", f"{', '.join(map(_one_line, _shown(statement)))}; then window, pane and timestamp"
     windows = statement.read.windows
     unsaid = []
-    if windows.grace is None and not windows.option.is_all_of_time:
+    if windows.grace is None and not windows.option.is_all_of_time and statement.read.rows.windows is None:
         lateness = "GRACE PERIOD" if statement.read.dialect is KSQLDB else "table.exec.emit.allow-lateness"
         unsaid.append(f"{lateness} is not set, so it is 0: a row after its window's end is dropped")
     if windows.retention is not None:
@@ -323,7 +331,7 @@ def _shown(statement: Compiled) -> Iterator[str]:
         yield said if item.alias is None else f"{said} as {item.alias.text}"
     for one in statement.grouped:
         name, said = one.expression.name, one.expression.said
-        yield name if name.lower() == _one_line(said).lower() else f"{said} as {name}"
+        yield name if _one_line(said).lower() in (name.lower(), "*") else f"{said} as {name}"
 
 
 def _one_line(said: str) -> str:

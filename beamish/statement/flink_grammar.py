@@ -37,6 +37,7 @@ _OTHERWISE: Mapping[str, str] = {
 }
 
 
+_ONLY_GROUPS = "EMITONLYONUPDATE is of a query with GROUP BY window_start, window_end alone; leave it out"
 _LITERALS = re.compile(r"--[^\n]*|/\*.*?\*/|`[^`]*`|(?P<text>'(?:[^']|'')*')|(?P<quote>\")", re.DOTALL)
 
 
@@ -113,6 +114,8 @@ class FlinkParser(WindowParser):
         )
         if pending:
             self._check_settings(None)
+            if any(one.updated_within is not None for one in (rows, *(join.rows for join in pending))):
+                raise self._text.error(begins["SELECT"].start, _ONLY_GROUPS)
             rows, joins, filters = joins_of(self._text, read, pending)
             changes = all(join.within is not None and join.how == "inner" for join in joins)
             emit = Emit(emit_kind, "changes" if changes else "final")
@@ -154,6 +157,8 @@ class FlinkParser(WindowParser):
             emit, lateness = self._emit_settings(read.emit.kind)
             return attrs.evolve(read, rows=rows, group_by=keys, windows=Windows(group.option, lateness), emit=emit)
         windows = read.rows.windows
+        if read.rows.updated_within is not None and "GROUP_BY" not in read.begins:
+            raise self._text.error(read.begins["SELECT"], _ONLY_GROUPS)
         if windows is None:
             if "GROUP_BY" not in read.begins and not any(calls_in(item.tree) for item in read.items):
                 raise self._text.error(
@@ -179,6 +184,8 @@ class FlinkParser(WindowParser):
 
     def _over_windows(self, read: Statement) -> Statement:
         """A query with OVER; of rows with windows the first ones of each."""
+        if read.rows.updated_within is not None:
+            raise self._text.error(read.begins["SELECT"], _ONLY_GROUPS)
         if read.rows.groups is not None and (
             read.outer is None or read.where is not None or read.rows.windows is not None
         ):
@@ -285,10 +292,10 @@ class FlinkParser(WindowParser):
         if fires["late"] is not None and not lateness:
             at = self._settings[f"{EMIT}late-fire.enabled"][1]
             raise self._text.error(at, f"{EMIT}late-fire.enabled needs {EMIT}allow-lateness: how late rows may be")
-        if lateness and fires["late"] is None:
-            fires["late"] = Duration(0)  # each row fires its window again
+        if fires["late"] is None:
+            lateness = None  # as in Flink, where a late row is emitted by a late trigger alone
         if fires["early"] is None and fires["late"] is None:
-            return Emit(kind, "final"), lateness
+            return Emit(kind, "final"), None
         return Emit(kind, "changes", retracting=True, **fires), lateness
 
     def _setting_duration(self, name: str) -> Duration | None:
@@ -326,6 +333,8 @@ class FlinkParser(WindowParser):
         if not self._curr:
             raise self._expected("expected the name of a source", "FROM")
         following = self._next.token_type if self._next else None
+        if self._curr.token_type == TokenType.LATERAL:
+            raise self._text.error(self._curr.start, REFUSED["LATERAL"])
         if self._curr.token_type == TokenType.L_PAREN and following == TokenType.SELECT:
             rows = self._sub_select()
         elif self._curr.token_type == TokenType.TABLE and following == TokenType.L_PAREN:
@@ -339,6 +348,10 @@ class FlinkParser(WindowParser):
             self._hint()
             rows = Rows(name, name, groups=self._views.get(name.lower()))
         as_of = self._as_of()
+        if self._curr and word_of(self._curr) == "MATCH_RECOGNIZE":
+            raise self._text.error(
+                self._curr.start, "MATCH_RECOGNIZE: rows are not matched against patterns here; leave it out"
+            )
         named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
         if self._match(TokenType.ALIAS) or named:
             rows = attrs.evolve(rows, alias=self._name("expected a name after AS", "FROM").text)
@@ -400,6 +413,8 @@ class FlinkParser(WindowParser):
             dialect=FLINK,
         )
         groups = self._grouped(read)
+        if rows.updated_within is not None:
+            raise self._text.error(begins["SELECT"], _ONLY_GROUPS)
         if (
             rows.groups is not None
             or self.inner is not None

@@ -197,12 +197,6 @@ class _Conditions:
                 one.start, f"{one.rows.name} is joined without bounds in time on both sides: {_KINDS}"
             )
         (least, mine, theirs), (most, *_) = self._times[_LEAST], self._times[_MOST]
-        if most < 0 or least > 0:
-            raise self._text.error(
-                one.start,
-                f"the bounds exclude rows of equal times; {one.rows.name} is joined from some time before its rows to some time after "
-                "them: include equal times, and filter the joined rows",
-            )
         within = (Duration(most), Duration(-least))
         made["rows"] = attrs.evolve(one.rows, time=theirs)
         return Join(within=within, **made), attrs.evolve(rows, time=mine)

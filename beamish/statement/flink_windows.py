@@ -77,15 +77,11 @@ class WindowParser(Declarations):
             raise self._text.error(
                 start, f"PARTITION BY within {kind}: only SESSION has it; name the columns under GROUP BY"
             )
-        if given.get("EMITONLYONUPDATE", (False, 0))[0]:
-            raise self._text.error(
-                given["EMITONLYONUPDATE"][1],
-                "EMITONLYONUPDATE: a window is emitted whether rows came in its last step or not; leave it out",
-            )
         spans = {name: one for name, (one, _) in given.items() if name not in ("DATA", "TIMECOL", "EMITONLYONUPDATE")}
         with self._text.at(start):
             option = _windows_of(kind, spans)
-        return Rows(table, table, option, time, partition, self._views.get(table.lower()))
+        updated = spans["STEP"] if given.get("EMITONLYONUPDATE", (False, 0))[0] else None
+        return Rows(table, table, option, time, partition, self._views.get(table.lower()), updated)
 
     def _argument_of(self, name: str) -> Any:
         """The value of an argument of a window function."""

@@ -284,12 +284,6 @@ def _check(text: Text, join: Join, sources: Sources) -> None:
         )
     if is_table and join.how in ("right", "full"):
         raise text.error(join.start, f"{join.how.upper()} JOIN: a table emits no rows of its own; use LEFT or INNER")
-    if join.how == "full" and join.windows is None:
-        raise text.error(
-            join.start,
-            "FULL JOIN WITHIN: a row has no window that knows all its matches on both sides; use a LEFT JOIN, and for the other "
-            "rows without a match a second statement with RIGHT JOIN",
-        )
 
 
 def _by_path(keys: Sequence[Any]) -> dict[tuple[str, ...], str]:

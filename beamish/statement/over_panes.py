@@ -9,6 +9,7 @@ from itertools import count
 import attrs
 from sqlglot import exp
 
+from beamish.durations import Duration
 from beamish.kernels.column_names import PREFIX, is_reserved, quoted
 from beamish.statement.aggregates import Aggregate
 from beamish.statement.clauses import KSQLDB, Dialect, Item, Name
@@ -153,6 +154,15 @@ def bound_of(which: str) -> tuple[str, Node]:
         millisecond = Node(LITERAL, value=timedelta(milliseconds=1))
         return f"({sql} - INTERVAL '0.001' SECOND)", Node("-", (node, millisecond))
     return f"`window`.`{which}`", Node(COLUMN, value=("window", which))
+
+
+def updated_panes(text: Text, within: Duration, at: int) -> Expression:
+    """The condition on panes whose latest row is at most so long before the end of their window."""
+    end, us = Node(COLUMN, value=("window", "end")), within.us
+    least = Node("-", (end, Node(LITERAL, value=timedelta(microseconds=us))))
+    node = Node(">=", (Node(COLUMN, value=("timestamp",)), least))
+    sql = f"`timestamp` >= `window`.`end` - INTERVAL '{us // 1_000_000}.{us % 1_000_000:06}' SECOND"
+    return Expression("", sql, node, f"the latest row is at most {within} before the window's end", text, at)
 
 
 def check_known(text: Text, trees: Iterable[Tree]) -> None:

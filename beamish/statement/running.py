@@ -294,7 +294,8 @@ class ScriptedStatement:
         joined, schema = self.statement.joined, self._schema
         if joined is None:
             rows = [{**pane.key, **pane.values, "window": pane.window and pane.window._asdict()} for pane in panes]
-            return pa.table({name: pa.array([row[name] for row in rows], schema.field(name).type) for name in rows[0]})
+            made = {name: pa.array([row[name] for row in rows], schema.field(name).type) for name in rows[0]}
+            return pa.table({"timestamp": pa.array([pane.timestamp for pane in panes], TIMESTAMP), **made})
         sides = {
             side.alias: pa.array(
                 [_row(side, pane, columns[side.alias]) for pane in panes], _type(side, schema, columns[side.alias])

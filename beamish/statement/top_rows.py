@@ -70,17 +70,10 @@ def top_rows(text: Text, read: Statement, over: Over, column: Callable[[Tree], s
         column: gives the column of an expression.
 
     Raises:
-        SqlError: the columns are in several directions, or WHERE does not bound the number.
+        SqlError: WHERE does not bound the number.
     """
-    (_, first, _), *others = over.order
-    for _, descends, at in others:
-        if descends is not first:
-            raise text.error(
-                at,
-                "ORDER BY has one direction here: DESC after all columns, or after none; of a number y ascending write -y DESC",
-            )
     by = tuple(column(tree) for tree, _, _ in over.order)
-    return TopRows(most_of(text, read), by=by, least=not first)
+    return TopRows(most_of(text, read), by=by, least=[not descends for _, descends, _ in over.order])
 
 
 def most_of(text: Text, read: Statement) -> int:

@@ -21,6 +21,8 @@ _OLDER = 3
 """The earlier format that this version reads (older.py)."""
 NOTE_FORMAT = 1
 """The format of the metadata of kinds other than windows."""
+_USUAL = {"direction": "backward", "as_of": "event_time"}
+"""Options that earlier versions did not have, as they were."""
 _SPANS = ("tolerance", "within")
 """Parts of identities in microseconds."""
 
@@ -146,6 +148,7 @@ def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str,
 
 
 def _shown(what: str, value: Any) -> Any:
+    value = _USUAL.get(what) if value is None else value
     return repr(str(Duration(value))) if what in _SPANS and isinstance(value, int) else value
 
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from beamish.windows.calendar import CalendarWindows
     from beamish.windows.counting import CountSessions, CountWindows
     from beamish.windows.option import WindowOption
-    from beamish.windows.rolling import Rolling, Span
+    from beamish.windows.rolling import Lifetime, Rolling, Span
     from beamish.windows.time_windows import (
         AnchoredWindows,
         CumulativeWindows,
@@ -26,7 +26,7 @@ else:
             "beamish.windows.calendar": "CalendarWindows",
             "beamish.windows.counting": "CountSessions CountWindows",
             "beamish.windows.option": "WindowOption",
-            "beamish.windows.rolling": "Rolling Span",
+            "beamish.windows.rolling": "Lifetime Rolling Span",
             "beamish.windows.time_windows": "AnchoredWindows CumulativeWindows FixedWindows GlobalWindow Sessions SlidingWindows",
             "beamish.windows.windowings": "Windowings",
             "beamish.windows.within": "Within",
@@ -41,6 +41,7 @@ __all__ = [
     "CumulativeWindows",
     "FixedWindows",
     "GlobalWindow",
+    "Lifetime",
     "Rolling",
     "Sessions",
     "SlidingWindows",

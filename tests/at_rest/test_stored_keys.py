@@ -13,6 +13,7 @@ from beamish.checkpoint.words import QueryFacts
 from beamish.contract.at_rest import Asked, Keeps
 from beamish.flow import Description, descriptions
 from beamish.kernels.spec import UnreadableError
+from beamish.kinds.retime.stage import RetimeStage
 from beamish.local import stages_after
 from beamish.stage_facts import stage_facts
 from beamish.testing import TestStream
@@ -227,7 +228,7 @@ def test_functions_of_a_pipeline_are_not_in_its_checkpoint():
 def test_every_kind_of_stage_answers(name):
     case = CASES[name]
     for number, below in enumerate(case.pipeline.flow.completed.flows, 1):
-        if not isinstance(below.stage.core, HoldBack):
+        if not isinstance(below.stage.core, (HoldBack, RetimeStage)):  # the latter stores no rows
             assert {Keeps.WINDOWS, Keeps.KEYS} & below.stage.keeps(below.takes).keys()
             assert case.pipeline.why(case.before, stage=number)
 

@@ -275,6 +275,21 @@ CASES = {
         BEFORE,
         AFTER,
     ),
+    "times_of_a_column": Case(
+        pipeline()
+        .window(bm.FixedWindows("10 seconds"))
+        .accumulate(at=a.Max("ts"), all=a.Collect("score"))
+        .explode("all")
+        .then(
+            pipeline_after()
+            .event_time("at", bm.BoundedOutOfOrderness("20 seconds"))
+            .window(bm.FixedWindows("20 seconds"))
+            .allowed_lateness("100 seconds")
+            .accumulate(n=a.Count(), sum=a.Sum("all"))
+        ),
+        BEFORE,
+        AFTER,
+    ),
     "over": Case(
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))

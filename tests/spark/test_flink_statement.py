@@ -15,6 +15,8 @@ WINDOWS = f"TUMBLE(TABLE {{}}, DESCRIPTOR(ts), {MINUTE})"
 STATEMENTS = {
     "cumulate": "SELECT k, window_start, window_time, AVG(x) AS mean, SUM(x) / COUNT(*), SUM(x) * 1.5E0 / 2 AS half "
     f"FROM CUMULATE(TABLE a, DESCRIPTOR(ts), {MINUTE}, INTERVAL '2' MINUTE) WHERE x > 1 GROUP BY window_start, window_end, k",
+    "updated": f"SELECT k, window_end, COUNT(*) FROM CUMULATE(TABLE a, DESCRIPTOR(ts), {MINUTE}, INTERVAL '2' MINUTE, {MINUTE}, TRUE) "
+    "GROUP BY window_start, window_end, k",
     "session": f"SELECT COUNT(*) AS n, SESSION_END(ts, {MINUTE}) AS e FROM a GROUP BY SESSION(ts, {MINUTE}), k",
     "top": "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY x DESC) AS n "
     f"FROM {WINDOWS.format('a')}) WHERE n = 1",

@@ -98,6 +98,28 @@ def test_bounds_and_the_time_of_windows_are_columns():
     assert list(panes[0].values) == ["window_start", "window_end", "window_time", "EXPR$3"]
 
 
+def test_a_window_may_need_a_row_in_its_last_step():
+    """The rows and answers are those of Flink's page of window functions."""
+    source = "CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' MINUTE, INTERVAL '10' MINUTE, INTERVAL '0' SECOND, true)"
+    query = flink(f"{T}SELECT SUM(x) AS total, window_end FROM {source} GROUP BY window_start, window_end")
+    rows = TestStream().add(
+        [{"ts": minute * 60, "k": "a", "x": x} for minute, x in ((5, 4), (7, 2), (9, 5), (11, 3), (13, 1), (17, 6))]
+    )
+    rows = rows.advance_watermark_to(3600)
+    assert [(row[1], row[2].minute) for row in shown(query, rows)] == [
+        (4, 6),
+        (6, 8),
+        (11, 10),
+        (3, 12),
+        (4, 14),
+        (10, 18),
+    ]
+    every = flink(query.text.replace(", true)", ", false)"))
+    assert [row[1] for row in shown(every, rows)] == [4, 6, 11, 3, 4, 4, 10, 10]
+    few = flink(f"{query.text} HAVING COUNT(*) < 2")
+    assert [row[1] for row in shown(few, rows)] == [4, 3]
+
+
 def test_groups_without_windows_are_changes_and_need_no_event_time():
     query = flink("SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING COUNT(*) < 3")
     rows = TestStream().add([{"k": "a"}]).add([{"k": None}, {"k": "a"}]).add([{"k": "a"}])
@@ -122,7 +144,9 @@ def test_a_key_may_be_left_out():
 SETTINGS = {
     "early-fire.enabled true; early-fire.delay 10 s": (Repeatedly(AfterProcessingTime(10)), None, 0),
     "early-fire.enabled true; early-fire.delay 0 ms": (Always(), None, 0),
-    "allow-lateness 1 h": (None, Always(), "1 hour"),
+    "allow-lateness 1 h": (None, None, 0),
+    "allow-lateness 1 h; early-fire.enabled true; early-fire.delay 0 ms": (Always(), None, 0),
+    "allow-lateness 1 h; late-fire.enabled true; late-fire.delay 0": (None, Always(), "1 hour"),
     "allow-lateness 1 h; late-fire.enabled true; late-fire.delay 1min": (
         None,
         Repeatedly(AfterProcessingTime("1 minute")),
@@ -185,6 +209,8 @@ NUMBERED = "SELECT {} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER B
         ("x DESC", "n <= 3", TopRows(3, by="x")),
         ("x", "n < 3 AND x > 1", TopRows(2, by="x", least=True)),
         ("ts", "n = 1", TopRows(1, by="ts", least=True)),
+        ("x DESC, y ASC", "n <= 3", TopRows(3, by=["x", "y"], least=[False, True])),
+        ("x, y DESC", "n <= 3", TopRows(3, by=["x", "y"], least=[True, False])),
         ("ts DESC", "1 >= n", TopRows(1, by="ts")),
     ],
 )
@@ -320,7 +346,13 @@ SECONDS = "INTERVAL '{}' SECOND"
     ],
 )
 @pytest.mark.parametrize(
-    ("how", "join"), [("JOIN", InnerJoin), ("LEFT JOIN", LeftOuterJoin), ("RIGHT OUTER JOIN", RightOuterJoin)]
+    ("how", "join"),
+    [
+        ("JOIN", InnerJoin),
+        ("LEFT JOIN", LeftOuterJoin),
+        ("RIGHT OUTER JOIN", RightOuterJoin),
+        ("FULL JOIN", FullOuterJoin),
+    ],
 )
 def test_an_interval_join_is_within_its_bounds(bounds, how, join):
     query = flink(f"SELECT a.k, b.z FROM a {how} b ON a.k = b.k AND {bounds}", **PAIR)
@@ -337,6 +369,11 @@ def test_a_join_may_stand_under_where():
         **PAIR,
     )
     assert shown(query, BOTH) == [("PANE", 1, 7)]
+    after = flink(
+        "SELECT a.k FROM a, b WHERE a.k = b.k AND a.ts BETWEEN b.ts + INTERVAL '1' SECOND AND b.ts + INTERVAL '2' SECOND",
+        **PAIR,
+    )
+    assert after.pipeline.flow.stage.options.window == bm.Within(2, of="b", after=-1)
     half_open = flink(
         "SELECT a.k FROM a, b WHERE a.k = b.k AND a.ts >= b.ts AND a.ts < b.ts + INTERVAL '1' SECOND", **PAIR
     )
@@ -397,16 +434,22 @@ def test_event_time_may_be_an_argument():
     assert source.watermark == bm.BoundedOutOfOrderness("5 seconds", idle_timeout="1 minute")
 
 
+def test_explain_says_when_rows_are_emitted():
+    windowed = flink(
+        f"{T}SELECT * FROM {{}} WHERE n = 1".format(
+            f"(SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY x) AS n FROM TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE}))"
+        )
+    )
+    assert "one for each row, when the window expires" in windowed.explain()
+    assert "window_start, window_end, window_time, ROW_NUMBER() as n" in " ".join(windowed.explain().split())
+    late = flink(f"{T}SELECT COUNT(*) FROM t GROUP BY TUMBLE(ts, {MINUTE})").explain()
+    assert "table.exec.emit.allow-lateness is not set" in late
+
+
 def test_a_query_is_a_value():
     query = flink(f"{T}SELECT k, COUNT(*) AS n FROM t GROUP BY k")
     assert pickle.loads(pickle.dumps(query)) == query
     assert eval(repr(query), {"sql": bm.sql}) == query
-    assert (
-        "table.exec.emit.allow-lateness is not set"
-        in flink(
-            f"{T}SELECT COUNT(*) FROM TUMBLE(TABLE t, DESCRIPTOR(ts), {MINUTE}) GROUP BY window_start, window_end"
-        ).explain()
-    )
 
 
 @pytest.mark.parametrize(

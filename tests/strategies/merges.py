@@ -22,7 +22,9 @@ NAMES = ("orders", "clicks", "visits")
 JOINS = (a.InnerJoin, a.LeftOuterJoin, a.RightOuterJoin, a.FullOuterJoin)
 
 null_keys: st.SearchStrategy[Any] = st.sampled_from(["unmatched", "unmatched", "pair"])
-match_conditions = st.one_of(st.just([]), st.just([]), st.lists(one_of(OF_INPUTS), min_size=1, max_size=2))
+match_conditions: st.SearchStrategy[list[Any]] = st.one_of(
+    st.just([]), st.just([]), st.lists(one_of(OF_INPUTS), min_size=1, max_size=2)
+)
 windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows)
 policies = st.one_of(
     st.builds(bm.BoundedOutOfOrderness, st.just(0), idle_timeout=st.sampled_from([None, None, 1, 4])),

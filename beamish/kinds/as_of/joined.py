@@ -213,7 +213,9 @@ def _differs(then: Matches, now: Matches) -> Flags:
     some_then, some_now = then.at >= 0, now.at >= 0
     differs: Flags = some_then != some_now
     both = some_then & some_now
-    one, other = then.changes.take(then.at[both]), now.changes.take(now.at[both])
-    values = value_ranks(Changes.concat([one, other]).values, 2 * len(one))
-    differs[both] = (one["version_us"] != other["version_us"]) | (values[: len(one)] != values[len(one) :])
+    (one, of_one), (other, of_other) = (np.unique(matches.at[both], return_inverse=True) for matches in (then, now))
+    changes = Changes.concat([then.changes.take(one), now.changes.take(other)])
+    values, begins_us = value_ranks(changes.values, len(changes)), changes["version_us"]
+    of_other = of_other + len(one)
+    differs[both] = (begins_us[of_one] != begins_us[of_other]) | (values[of_one] != values[of_other])
     return differs

@@ -103,7 +103,9 @@ class AsOfShard(TableShard):
             watermark_us,
             drops=self._drops,
             keys=keys,
-            joined_below_us=None if retracts else horizon_us(watermark_us, plan.options.grace.us),
+            joined_below_us=None
+            if retracts or plan.options.at_arrival
+            else horizon_us(watermark_us, plan.options.grace.us),
             row_of=str(plan.takes[TABLE].name),
         )
         if folded is None or not retracts:
@@ -153,7 +155,7 @@ class AsOfShard(TableShard):
         if takes_back.any():
             at = self._take_back(arrived, at, takes_back[at])
         rows, due_below_us = left_rows(plan, arrived, at), horizon_us(watermark_us, self._waits_us)
-        due = rows["time_us"] < due_below_us
+        due = (rows["time_us"] < due_below_us) | plan.options.at_arrival
         now = np.flatnonzero(due | plan.options.early)
         self._waiting.add(rows.take(np.flatnonzero(~(due | plan.options.early))))
         own, is_due = rows.take(now), due[now]
@@ -161,7 +163,7 @@ class AsOfShard(TableShard):
         lost = past & (matches.at < 0)
         why[at[now[lost]]] = EXPIRED
         self._drop_rows(arrived, why, time_us, watermark_us)
-        timing = np.where(is_due, LATE, EARLY).astype(np.int8)
+        timing = np.where(is_due, ON_TIME if plan.options.at_arrival else LATE, EARLY).astype(np.int8)
         self._emit(own.take(~lost), matches.take(~lost), timing[~lost], watermark_us)
 
     def _take_back(self, arrived: pa.Table, at: Ints, takes_back: Flags) -> Ints:
@@ -214,6 +216,9 @@ class AsOfShard(TableShard):
 
     def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
         """The matches of rows, and which due rows read too far back: there only a key's latest version is known."""
+        if self._plan.options.at_arrival:
+            none = np.zeros(len(rows), dtype=bool)
+            return match_rows(self._plan, rows, *self._table.find(rows.keys, np.full(len(rows), LATEST))), none
         time_us = read_us(self._plan, rows)
         past = is_due & (time_us < horizon_us(watermark_us, self._plan.table.options.history.us))
         if self._plan.options.direction != "backward":  # an earlier start than those that are known may have expired
@@ -290,4 +295,6 @@ class AsOfOperator(Operator):
 
     @property
     def native(self) -> Native | None:
-        return Native(Native.WINDOW_FUNCTION, self.plan) if self.plan.options.direction == "backward" else None
+        options = self.plan.options
+        reads_back = options.direction == "backward" and not options.at_arrival
+        return Native(Native.WINDOW_FUNCTION, self.plan) if reads_back else None

@@ -86,7 +86,7 @@ class AsOfPlan:
 
     def describe_stored(self) -> str:
         """The stored state, for explain."""
-        waits = "" if self.options.early else "rows until they are due, and "
+        waits = "" if self.options.early or self.options.at_arrival else "rows until they are due, and "
         corrected = self.table.options.allowed_lateness + self.options.ahead
         rows = f"; emitted rows until the watermark is {corrected} past them" if self.options.retracts else ""
         return f"{waits}of the table {self.table.describe_stored()}{rows}"
@@ -106,7 +106,9 @@ class AsOfPlan:
             "early": options.early,
             "wait_for": options.wait_for.value,
             "allow_exact_matches": options.allow_exact_matches,
-            **({} if options.direction == "backward" else {"direction": options.direction}),
+            # None as in checkpoints of earlier versions, which have neither
+            "direction": None if options.direction == "backward" else options.direction,
+            "as_of": options.as_of if options.at_arrival else None,
             "mode": options.mode.value,
             "rows retract": left.retracts,
             "condition of rows": where_identity(left),

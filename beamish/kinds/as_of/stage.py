@@ -102,6 +102,12 @@ class AsOfStage(Stage):
                 f"as_of_join({left.name}=...): panes without timestamp have no time to join at; give their stage a "
                 "timestamp_combiner, or windows that end"
             )
+        if self.options.at_arrival and (left.retracts or self.options.retracts):
+            what = f"{left.name} retracts" if left.retracts else "accumulating_and_retracting()"
+            raise PipelineError(
+                f"as_of_join(as_of='arrival'): {what}: a row is joined once with what the table holds at that moment, which cannot be "
+                "corrected later; use as_of='event_time'"
+            )
         if left.retracts and not self.options.retracts:
             raise PipelineError(
                 f"discarding over {left.name}, which retracts: a retracted row has already been emitted; use .accumulating_and_retracting()"
@@ -175,13 +181,16 @@ class AsOfStage(Stage):
         yield str(changes.name), describe_changes(changes, self.table)
         yield from describe_where(takes)
         yield "watermark", self._describe_watermark(left, changes)
+        if options.at_arrival:
+            yield "panes", "a row is emitted on arrival, once; later changes do not correct it"
         waits = "on arrival, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"
         corrected = (
             f"; when a late change alters its match, until the watermark is {self.table.allowed_lateness + options.ahead} past it, it is retracted and the corrected row emitted"
             if options.retracts
             else "; it is not corrected, and changes too late for rows joined before are listed as joined_already"
         )
-        yield "panes", f"a row is emitted {waits}{corrected}"
+        if not options.at_arrival:
+            yield "panes", f"a row is emitted {waits}{corrected}"
         yield "late", describe_late(self.table)
         latest = f"the latest version of each key of {changes.name} {self._describe_latest()}"
         yield "bounded", f"a row of {left.name} is stored until no change can affect it; {latest}"
@@ -198,6 +207,8 @@ class AsOfStage(Stage):
     def _describe_match(self, time: str) -> str:
         """Which version a row matches."""
         options = self.options
+        if options.at_arrival:
+            return "that is its key's latest when the row arrives"
         exact, tolerance = options.allow_exact_matches, options.tolerance
         before = f"that began {'at or before' if exact else 'before'} {time} and was still valid"
         after = f"that begins first {'at or after' if exact else 'after'} {time}"

@@ -20,6 +20,7 @@ class UpsertsOptions:
         keep_deleted: how long a delete is stored, so that an older row does not bring its key back; None: for ever.
         forget_after: how long the row of a key is stored; None: for ever.
         with_dropped: whether dropped rows are emitted.
+        explode: the column whose items become rows; None: each row is one.
     """
 
     deleted: str | None = None
@@ -27,6 +28,7 @@ class UpsertsOptions:
     keep_deleted: Duration | None = None
     forget_after: Duration | None = None
     with_dropped: bool = False
+    explode: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

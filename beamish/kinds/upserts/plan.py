@@ -59,6 +59,7 @@ class UpsertsPlan:
         options = self.options
         return {
             "shards": self.shards,
+            "explode": options.explode,
             "deleted": options.deleted,
             "sequence_by": options.sequence_by,
             "keep_deleted": "for ever" if options.keep_deleted is None else str(options.keep_deleted),

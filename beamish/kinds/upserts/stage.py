@@ -13,11 +13,12 @@ from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.stage import Stage
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import is_reserved
+from beamish.kinds.refine import describe_explode, refined
 from beamish.kinds.upserts.operator import UpsertsOperator
 from beamish.kinds.upserts.options import UpsertsOptions
 from beamish.kinds.upserts.plan import make_upserts_plan
 
-_DECLARED = {"forget_after", "with_dropped"}
+_DECLARED = {"forget_after", "with_dropped", "explode"}
 
 
 @attrs.frozen
@@ -65,6 +66,8 @@ class UpsertsStage(Stage):
             yield f".forget_after({str(self.options.forget_after)!r})"
         if self.with_dropped:
             yield ".with_dropped()"
+        if self.options.explode is not None:
+            yield f".explode({self.options.explode!r})"
 
     def check(self, takes: Sequence[Relation]) -> None:
         relation, call = takes[0], self.options.call
@@ -102,7 +105,7 @@ class UpsertsStage(Stage):
             retracts=retracts,
             watermarks=relation.watermarks,
             behind_us=relation.behind_us,
-            slot=relation.keys,
+            slot=None if self.options.explode else relation.keys,
             follows=SlotSemantics.RETRACTING if retracts else SlotSemantics.ONCE,
         )
 
@@ -110,9 +113,8 @@ class UpsertsStage(Stage):
         return self.options.columns
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        return UpsertsOperator(
-            make_upserts_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final)
-        )
+        plan = make_upserts_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final)
+        return refined(UpsertsOperator(plan), {}, None, self.options.explode)
 
     @property
     def final(self) -> UpsertsStage:
@@ -132,6 +134,8 @@ class UpsertsStage(Stage):
             f"a row sets the row of {keys}{deletes}; it replaces those with a smaller {options.sequence_by or time}",
         )
         yield "changes", "the row before is retracted, and the new one emitted; of a bundle the net change"
+        if options.explode is not None:
+            yield "explode", describe_explode(options.explode)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         yield "late", "a row is applied however late it is; windows after it drop what has expired there"
         yield "bounded", self._describe_bounded()
@@ -140,8 +144,8 @@ class UpsertsStage(Stage):
             "dropped",
             f"rows older than the one of their key, with a null in a key column, or without event time in the years 1 to 9999; {listed}",
         )
-        if isinstance(operator, UpsertsOperator):
-            stored = ", ".join(f"{field.name} {field.type}" for field in operator.plan.value_schema)
+        if operator is not None and isinstance(operator.core, UpsertsOperator):
+            stored = ", ".join(f"{field.name} {field.type}" for field in operator.core.plan.value_schema)
             yield "state", f"{operator.shards} shards; the last row of each key{f': {stored}' if stored else ''}"
 
     def _describe_bounded(self) -> str:

@@ -17,6 +17,8 @@ VALID_FROM, VALID_TO = "valid_from", "valid_to"
 JOINS = ("inner", "left")
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 """Which version a row matches: the one valid at its time, the first that begins then or later, or the nearer of both."""
+AsOf: TypeAlias = Literal["event_time", "arrival"]
+"""Whether a row is joined as of its event time, or with the table as it stands when the row arrives."""
 
 
 def check_column(call: str, name: str, value: Any) -> str | None:
@@ -123,6 +125,7 @@ class AsOfOptions:
         wait_for: which watermark a row waits for.
         allow_exact_matches: whether a row matches a version that begins at its own time.
         direction: which version it matches.
+        as_of: whether the table is read as of the row's time, or as it stands when the row arrives.
         mode: DISCARDING, or ACCUMULATING_AND_RETRACTING to correct emitted rows.
         with_dropped: whether dropped rows are emitted.
     """
@@ -134,6 +137,7 @@ class AsOfOptions:
     wait_for: WaitFor = BOTH_INPUTS
     allow_exact_matches: bool = True
     direction: Direction = "backward"
+    as_of: AsOf = "event_time"
     mode: AccumulationMode = AccumulationMode.DISCARDING
     with_dropped: bool = False
 
@@ -141,6 +145,11 @@ class AsOfOptions:
     def retracts(self) -> bool:
         """Whether wrong rows are retracted."""
         return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
+
+    @property
+    def at_arrival(self) -> bool:
+        """Whether rows are joined with the table as it stands when they arrive."""
+        return self.as_of == "arrival"
 
     @property
     def ahead(self) -> Duration:
@@ -157,6 +166,7 @@ class AsOfOptions:
         """The arguments as source code, without ``on`` and the inputs."""
         words = [f"how={self.how!r}"] if self.how != "inner" else []
         words += [f"direction={self.direction!r}"] if self.direction != "backward" else []
+        words += [f"as_of={self.as_of!r}"] if self.at_arrival else []
         words += [f"tolerance={str(self.tolerance)!r}"] if self.tolerance is not None else []
         words += [f"grace={str(self.grace)!r}"] if self.grace else []
         words += ["early=True"] if self.early else []
@@ -174,6 +184,7 @@ def read_as_of(
     wait_for: WaitFor,
     allow_exact_matches: bool,
     direction: str,
+    as_of: str,
 ) -> AsOfOptions:
     """Read the arguments of ``bm.as_of_join`` (OptionError: an argument is invalid)."""
     if how not in JOINS:
@@ -184,7 +195,25 @@ def read_as_of(
         raise OptionError(
             f"as_of_join(direction={direction!r}): must be 'backward', 'forward' or 'nearest', as in pandas.merge_asof"
         )
+    if as_of not in get_args(AsOf):
+        raise OptionError(
+            f"as_of_join(as_of={as_of!r}): must be 'event_time', or 'arrival' for the table as it stands when a row arrives"
+        )
     within = None if tolerance is None else not_negative("as_of_join(tolerance)", tolerance)
+    waits = not_negative("as_of_join(grace)", grace)
+    of_time = {
+        "tolerance": within is not None,
+        "grace": bool(waits),
+        "early": bool(early),
+        "allow_exact_matches": not allow_exact_matches,
+        "direction": direction != "backward",
+    }
+    if as_of == "arrival" and any(of_time.values()):
+        named = next(name for name, is_given in of_time.items() if is_given)
+        raise OptionError(
+            f"as_of_join(as_of='arrival', {named}=...): a row is joined once, as it arrives, whatever its time; leave {named} out, or "
+            "as_of='arrival'"
+        )
     if within is None and direction != "backward":
         raise OptionError(
             f"as_of_join(direction={direction!r}) without a tolerance: a row would wait for ever for a version that begins after it; "
@@ -197,9 +226,10 @@ def read_as_of(
     return AsOfOptions(
         "left" if how == "left" else "inner",
         within,
-        not_negative("as_of_join(grace)", grace),
+        waits,
         bool(early),
         wait_for,
         bool(allow_exact_matches),
         direction,  # type: ignore[arg-type]
+        as_of,  # type: ignore[arg-type]
     )

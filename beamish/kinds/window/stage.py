@@ -9,6 +9,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.accumulations.base.gathered import MOST_INPUTS
 from beamish.accumulations.base.one_input import OfInput
 from beamish.accumulations.joins import Join
 from beamish.contract.at_rest import Keeps
@@ -155,7 +156,7 @@ class WindowStage(Stage):
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         plan = self.plan(takes, self.shards_of(takes, shards))
         operator = WindowOperator(plan, waits_for_pane=self._waits_for_pane)
-        return refined(operator, self.options.derived, self.options.having)
+        return refined(operator, self.options.derived, self.options.having, self.options.explode)
 
     def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
         """The plan for a number of shards."""
@@ -262,7 +263,7 @@ class WindowingsStage(WindowStage):
         gives = attrs.evolve(self.gives(takes), schema=schema)
         waits = self._waits_for_pane
         each = {name: WindowOperator(plan, waits_for_pane=waits) for name, plan in plans.items()}
-        return refined(WindowingsOperator(each, gives), self.options.derived, self.options.having)
+        return refined(WindowingsOperator(each, gives), self.options.derived, self.options.having, self.options.explode)
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return super().noted(takes, [under(name, store) for store in notes for name in (*self.each, None)], what)
@@ -515,6 +516,11 @@ def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions,
     for of in accumulation.names_of_inputs:
         if of not in names:
             raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
+        marks = isinstance(accumulation, Join) and (all(accumulation.gives_alone) or bool(accumulation.match_if))
+        if marks and names.index(of) >= MOST_INPUTS:
+            raise PipelineError(
+                f"{where}: {of} is input {names.index(of) + 1} of the merge, and such a join is of the first {MOST_INPUTS}: name its inputs first"
+            )
     if accumulation.explodes and len(options.accumulations) > 1:
         raise PipelineError(
             f"{where}: a join emits one row per pair, so it must be the only accumulation; use CoGroup with others, or a second "

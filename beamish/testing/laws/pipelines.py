@@ -378,13 +378,14 @@ def discarding_panes_add_up(pipeline: Runnable, script: TestStream, tolerance: f
         for name, of in adders_of(pipeline).items()
         if made.flow.stage.core.declared("accumulations")[name] == of.made
     }
-    parts: dict[str, list[Pane]] = {}
+    parts, merging = dict[str, list[Pane]](), merges(pipeline.flow)
     for part in outcome(made, script).output:
         if part.kind is PaneKind.PANE:
             parts.setdefault(_by_key(part), []).append(part)
     expected, given = [], []
     for pane, number in _accumulating(outcome(with_final_panes(pipeline), script, restarts=True), pipeline):
-        own = [part.values for part in parts.get(_by_key(pane), [])[:number] if _is_within(part, pane)]
+        earlier = parts.get(_by_key(pane), [])[:number]
+        own = [part.values for part in earlier if (_is_within(part, pane) if merging else part.window == pane.window)]
         expected.append(attrs.evolve(pane, values={name: pane.values[name] for name in adders}))
         values = {name: of.add([part[name] for part in own]) for name, of in adders.items()}
         given.append(attrs.evolve(pane, values=values))

@@ -281,7 +281,13 @@ def in_parts(pipeline: Runnable) -> Runnable:
     made = {
         name: adders[name].made if name in adders and name not in asked else of for name, of in accumulations.items()
     }
-    whole: dict[str, Any] = {"having": None, "derived": {}, "only_updated": False, "retract_merged": None}
+    whole: dict[str, Any] = {
+        "having": None,
+        "derived": {},
+        "only_updated": False,
+        "retract_merged": None,
+        "explode": None,
+    }
     return declaring(pipeline, mode=AccumulationMode.DISCARDING, accumulations={**made, ROWS: Count()}, **whole)
 
 
@@ -302,8 +308,8 @@ def why_not_counted(pipeline: Runnable) -> str | None:
         return "its rows are changes of a table"
     if options.forget_after is not None:
         return "a key that was idle begins again"
-    if any(one.explodes for one in options.accumulations.values()):
-        return "its panes are joined rows"
+    if options.explode is not None or any(one.explodes for one in options.accumulations.values()):
+        return "a pane is several rows"
     if any(option.columns for option in window_options(flow)) and len(flow.sources) > 1:
         return "its windows depend on the input of a row"
     try:

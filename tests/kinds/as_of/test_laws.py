@@ -33,7 +33,7 @@ from tests.kinds.versions.batch import (
     rows_of,
 )
 from tests.kinds.versions.beginning import begins_as_with_a_first_bundle
-from tests.kinds.versions.strategy import Drawing, as_of_joins, no, scripts, simple, yes
+from tests.kinds.versions.strategy import Drawing, as_of_joins, joins_at_arrival, no, scripts, simple, yes
 from tests.lines import line
 from tests.strategies.pipelines import retracting
 
@@ -93,6 +93,31 @@ def test_finally_each_row_is_joined_with_the_version_as_of_its_time(data):
             if found or options.how == "left":
                 match = {**found.value, VALID_FROM: found.valid_from} if found else None
                 expected[row.row["id"]] = match
+    ours = met(pipeline, live(panes))
+    assert close(dict(sorted(ours.items())), dict(sorted(expected.items()))), f"{pipeline!r}\n{script!r}"
+
+
+@given(st.data())
+def test_at_arrival_each_row_meets_the_latest_change_that_has_arrived(data):
+    """By a dict that is written and read event by event."""
+    drawn = joins_at_arrival(of=Drawing(policy=simple, with_dropped=yes), **ROWS)
+    pipeline = declaring(data.draw(drawn), sequence_by="id", only_updated=False)
+    script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
+    panes, (left, table) = pipeline.run(script), pipeline.flow.inputs
+    deleted, how = said(pipeline).versions.deleted, said(pipeline).as_of.how
+    latest, expected = {}, {}
+    for event in script.events:
+        step = TestStream((event,))
+        for change in rows_of(step, table, table.keys, dropped_ids(panes, table.name)):
+            at = change.time_us, change.row["id"]
+            latest[change.key] = max(latest.get(change.key, (at, change.row)), (at, change.row), key=lambda one: one[0])
+        for row in rows_of(step, left, left.keys, dropped_ids(panes, left.name)):
+            (since_us, _), change = latest.get(row.key, ((0, 0), None))
+            if change is not None and not (deleted and change[deleted] is True):
+                match = {name: change[name] for name in value_names(pipeline, script)}
+                expected[row.row["id"]] = match | {VALID_FROM: instant(since_us)}
+            elif how == "left":
+                expected[row.row["id"]] = None
     ours = met(pipeline, live(panes))
     assert close(dict(sorted(ours.items())), dict(sorted(expected.items()))), f"{pipeline!r}\n{script!r}"
 

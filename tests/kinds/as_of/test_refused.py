@@ -27,6 +27,11 @@ REFUSED = {
     "wait_for is text": lambda: joined(wait_for="left"),
     "grace above the history": lambda: joined(grace="2 days").explain(),
     "a direction of its own": lambda: joined(direction="onward"),
+    "as of another moment": lambda: joined(as_of="now"),
+    "at arrival, within a tolerance": lambda: joined(as_of="arrival", tolerance=5),
+    "at arrival, early": lambda: joined(as_of="arrival", early=True),
+    "at arrival, retracting": lambda: joined(as_of="arrival").accumulating_and_retracting().explain(),
+    "at arrival, over a left that retracts": lambda: joined(RETRACTING, on={"team": "cur"}, as_of="arrival").explain(),
     "forward without end": lambda: joined(direction="forward"),
     "forward past the history": lambda: joined(direction="forward", tolerance="20 hours", grace="5 hours").explain(),
     "nearest of nothing": lambda: joined(direction="nearest", tolerance=0, allow_exact_matches=False),
@@ -80,6 +85,7 @@ RUNS = {
     "a left join": joined(how="left"),
     "another mode": joined().accumulating_and_retracting(),
     "other values": joined(rates=CHANGES.versions(5, values=[])),
+    "a table as it stands": joined(as_of="arrival"),
 }
 
 
@@ -94,3 +100,17 @@ def test_a_checkpoint_of_another_join_is_refused(name):
     store = DictStore()
     open_shard(joined(rates=CHANGES.versions("1 day", allowed_lateness="1 hour")), store).step([None, None], None, [])
     refused(__file__, name, lambda: open_shard(RUNS[name], store))
+
+
+BACK = {
+    "no longer at arrival": (joined(as_of="arrival"), joined()),
+    "no longer forward": (joined(direction="forward", tolerance=5), joined(tolerance=5)),
+    "forward, no longer nearest": tuple(joined(direction=one, tolerance=5) for one in ("nearest", "forward")),
+}
+
+
+@cases(BACK)
+def test_the_join_of_a_checkpoint_keeps_its_direction(name):
+    store, (then, now) = DictStore(), BACK[name]
+    open_shard(then, store).step([None, None], None, [])
+    refused(__file__, name, lambda: open_shard(now, store))

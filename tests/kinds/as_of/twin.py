@@ -129,7 +129,11 @@ class AsOfTwin:
                 continue
             taken.append((name_of(key), one))
             assert one.time_us is not None
-            if not self.options.retracts and is_past(one.time_us, self.grace_us, self.w):
+            if (
+                not self.options.retracts
+                and not self.options.at_arrival
+                and is_past(one.time_us, self.grace_us, self.w)
+            ):
                 self.drop(self.right, one, DropReason.JOINED_ALREADY)
         self.table.take(taken, self.steps)
         if taken:
@@ -163,7 +167,10 @@ class AsOfTwin:
         for row in in_order(removed):
             yield from self.remove(row, came)
         for row in in_order(came):
-            if self.is_due(row.time_us):
+            if self.options.at_arrival:  # rules/joins.md#as-of-arrival
+                latest = None if row.name is None else self.table.latest(row.name)
+                yield from self.give(row, latest and latest.begins, PaneTiming.ON_TIME)
+            elif self.is_due(row.time_us):
                 yield from self.late(row)
             elif self.options.early:
                 yield from self.give(row, self.found(row, self.exact(row)), PaneTiming.EARLY)

@@ -67,6 +67,7 @@ def rows(draw: st.DrawFn, event_time: str, about: int) -> dict[str, Any]:
         "gone": draw(st.sampled_from([None, False, False, True])),
         "name": draw(st.none() | st.sampled_from(["", "a", "b", "é"])),
         "score": draw(st.none() | st.integers(-1, 2)),
+        "tags": draw(st.none() | st.lists(st.sampled_from(["x", "y", None]), max_size=3)),
     }
 
 

@@ -36,6 +36,8 @@ def upserts(
     )
     span = draw(st.sampled_from([None, None, None, 3, 20]))
     pipeline = pipeline if span is None else pipeline.forget_after(span)
+    if columns == OWN and draw(st.booleans()):
+        pipeline = pipeline.explode("tags")
     return pipeline.with_dropped() if with_dropped and draw(st.booleans()) else pipeline
 
 

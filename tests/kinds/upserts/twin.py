@@ -13,6 +13,7 @@ from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.script import Step
 from beamish.windows.option import END_OF_TIME_US
 from tests.kinds.deduplicate.twin import dropped_first
+from tests.kinds.refine.strategy import Shown
 from tests.kinds.versions.twin import Arrival, Side, name_of
 from tests.twin.moments import moment
 from tests.twin.order import normal, same, spark_order
@@ -66,7 +67,7 @@ class UpsertsTwin:
             self.clock = step.clock_us
         self.images = {name: image for name, image in self.images.items() if not self.is_expired(image)}
         out += dropped_first(self.take(self.side.rows))
-        return out
+        return Shown(None, {}, self.options.explode).of(out)
 
     def is_expired(self, image: Image) -> bool:
         """See rules/upserts.md#upserts-expiry."""

@@ -245,6 +245,20 @@ def join(  # noqa: PLR0917
 
 
 @st.composite
+def joins_at_arrival(
+    draw: st.DrawFn,
+    *,
+    of: Drawing = ANYTHING,
+    lefts: tuple[str, ...] = ("rows", "join"),
+    tables: tuple[str, ...] = ("rows", "panes", "versions"),
+) -> bm.Pipeline:
+    """Joins with a table as it stands when a row arrives."""
+    fixed = {"tolerance": None, "direction": "backward", "grace": 0, "early": False, "allow_exact_matches": True}
+    of = attrs.evolve(of, mode=st.just(bm.AccumulationMode.DISCARDING))
+    return draw(as_of_joins(of=of, lefts=lefts, tables=tables, fixed={**fixed, "as_of": "arrival"}))
+
+
+@st.composite
 def as_of_joins(
     draw: st.DrawFn,
     *,

@@ -65,6 +65,7 @@ SHAPES = {
     )
     .accumulating_and_retracting()
     .with_dropped(),
+    "at arrival": join(how="left", as_of="arrival").with_dropped(),
     "a stage after it": join(how="left", grace=3)
     .accumulating_and_retracting()
     .then(bm.Pipeline().key_by("paid").window(bm.FixedWindows(20)).accumulate(orders=Count(), spent=Sum("amount"))),

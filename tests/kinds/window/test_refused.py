@@ -136,6 +136,11 @@ TOGETHER = {
 
 
 INPUTS = {
+    "full join of the 65th input": lambda: (
+        bm.merge(**{f"i{n}": START.key_by("k") for n in range(65)})
+        .window(bm.FixedWindows(1))
+        .accumulate(n=FullOuterJoin("i0", "i64"))
+    ),
     "within, alone": lambda: PLAIN.window(bm.Within(1, of="a")),
     "within": lambda: MEETING.window(bm.Within(1, of="c")),
     "a join": lambda: MEETING.accumulate(j=InnerJoin("a", "c")),
