@@ -51,6 +51,23 @@ def test_a_page_has_fewer_than_2_500_words(name):
     assert docs_counts.words(docs_counts.prose(PAGES[name])) < 2500
 
 
+@pytest.mark.parametrize("row", re.findall(r"(?m)^\|.*\| tested \|.*$", PAGES["platforms"]))
+def test_a_tested_platform_names_a_command_that_exists(root, row):
+    targets = re.findall(r"(?m)^([\w-]+):", (root / "Makefile").read_text("utf-8"))
+    commands = re.findall(r"`make ([\w-]+)`|`pytest ([\w/.]+)`", row)
+    assert commands
+    for target, path in commands:
+        assert target in targets or (path and (root / path).exists()), row
+
+
+@pytest.mark.parametrize("row", re.findall(r"(?m)^\| (?!-|\|).*$", PAGES["platforms"]))
+def test_a_platform_is_tested_expected_impossible_or_open_for_a_reason(row):
+    _, platform, known, reason, _ = (cell.strip() for cell in row.split("|"))
+    assert platform
+    assert known in {"tested", "expected", "impossible", "open"}
+    assert docs_counts.words(reason) >= 1
+
+
 def refused(spark, tmp_path):
     """Streaming queries that Spark refuses, each with what the pages quote of its message."""
     ticks = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS id")

@@ -86,6 +86,16 @@ def test_names_of_the_library_exist():
         assert hasattr(bm, name), name
 
 
+def test_fields_of_joined_rows_are_columns_and_reach_later_stages():
+    names, (join,) = dict(NAMES), [code for code in CALLS if "LeftOuterJoin" in code]
+    column, total = re.findall(r'`(\.with_columns\(euros=.*?\)\)|Sum\("pair.a.euros"\))`', TEXT)[::-1]
+    script = TestStream().add([{"ts": 1, "user": "ann", "euros": 5}], input="a").advance_watermark_to_infinity()
+    (pane,) = eval(join + column, names).run(script)
+    assert pane.values["euros"] == 5
+    (pane,) = eval(f"{join}.then(bm.Pipeline().key_by('user').accumulate(s={total}))", names).run(script)
+    assert pane.values == {"s": 5}
+
+
 def test_the_pages_that_it_names_exist():
     pages = re.findall(r"`(docs/[\w/.-]+)`", TEXT)
     assert len(pages) >= 5
