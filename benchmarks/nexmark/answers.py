@@ -1,4 +1,4 @@
-"""The answers to the queries: what an output says, and what it should, from plain Python.
+"""The answers to the queries: those in the output of a system, and the right ones, from plain Python.
 
 An answer is a sorted list of rows of numbers and texts; times are milliseconds since the epoch. Systems name and nest their columns as
 they like, so each has a function that makes rows of its output: ``of_panes`` for beamish.
@@ -44,7 +44,7 @@ def _sorted(rows: Iterable[Sequence[Any]]) -> list[Row]:
     return sorted(row for row in plain if not any(isinstance(value, (int, float)) and value < 0 for value in row))
 
 
-# What beamish's live panes say.
+# The rows of beamish's live panes.
 
 
 def _window(pane: Pane) -> list[Any]:
@@ -71,7 +71,7 @@ def of_panes(query: str, panes: Iterable[Pane]) -> list[Row]:
     return _sorted(row for pane in panes for row in _OF_PANE[query](pane))
 
 
-# What Spark's rows say.
+# The rows of Spark's own queries.
 
 _OF_ROW: Mapping[str, Callable[[Any], Sequence[Any]]] = {
     "q5": lambda row: [row.window.start, row.window.end, row.auction, row["count"]],
@@ -86,7 +86,7 @@ def of_spark(query: str, rows: Iterable[Any]) -> list[Row]:
     return _sorted(map(_OF_ROW[query], rows))
 
 
-# What they should say.
+# The right ones.
 
 
 def _winning(events: Events) -> dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]]:

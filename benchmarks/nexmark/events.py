@@ -62,13 +62,13 @@ Ints = NDArray[np.int64]
 
 @attrs.frozen
 class Settings:
-    """What the events depend on.
+    """The settings of the events.
 
     Attributes:
         events: their number.
         seed: of all that is drawn.
         rate: events per second of event time.
-        group: out of order within so many events; 1: in order.
+        group: number of events within which they are out of order; 1: in order.
     """
 
     events: int
