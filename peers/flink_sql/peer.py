@@ -487,7 +487,7 @@ def _compared(case: Case, changes: Sequence[tuple[str, list[Any], int | None]]) 
     left: Counter[tuple[Any, ...]] = Counter()
     before = ""
     for kind, values, _ in changes:
-        if kind == "+U" and before != "-U":  # Flink leaves out what the key of the row tells
+        if "upserts" in case and kind == "+U" and before != "-U":  # Flink leaves out what the key of the row tells
             same = [row for row in left if all(row[at] == values[at] for at in case["upserts"])]
             left -= Counter(same)
         left[tuple(values)] += 1 if kind in ("+I", "+U") else -1
