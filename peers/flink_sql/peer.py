@@ -432,10 +432,12 @@ def text_of(case: Case) -> str:
 def _changes(case: Case) -> Iterator[tuple[str, list[Any], int | None]]:
     """The panes as changes, with the watermark before their step."""
     query = bm.sql(text_of(case), dialect="flink")
+    scripted = query.scripted(_script(case))
     watermark: int | None = None
     found: list[tuple[Pane, int | None]] = []
-    for (_, panes), event in zip(_script(case).trace(query), [*case["script"], {}], strict=True):
-        found += [(pane, watermark) for pane in panes if pane.kind is not PaneKind.DROPPED]
+    steps = TestStream(tuple(scripted.events)).trace(query.pipeline)
+    for (_, panes), event in zip(steps, [*case["script"], {}], strict=True):
+        found += [(pane, watermark) for pane in scripted.shown([*panes]) if pane.kind is not PaneKind.DROPPED]
         watermark = event.get("watermark", watermark)
     following = [pane for pane, _ in found[1:]]
     for (pane, at), after in zip_longest(found, following):
@@ -485,7 +487,7 @@ def _compared(case: Case, changes: Sequence[tuple[str, list[Any], int | None]]) 
     left: Counter[tuple[Any, ...]] = Counter()
     before = ""
     for kind, values, _ in changes:
-        if kind == "+U" and before != "-U":  # Flink leaves out what the key of the row tells
+        if "upserts" in case and kind == "+U" and before != "-U":  # Flink leaves out what the key of the row tells
             same = [row for row in left if all(row[at] == values[at] for at in case["upserts"])]
             left -= Counter(same)
         left[tuple(values)] += 1 if kind in ("+I", "+U") else -1
