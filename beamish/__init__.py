@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         UserFunctionError,
     )
     from beamish.joining import as_of_join, merge
+    from beamish.kernels.key_sets import Cube, GroupingSets, Rollup
     from beamish.kinds.over.options import (
         DenseRank,
         FirstValue,
@@ -112,6 +113,7 @@ else:
             "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredKey StoredVersion",
             "beamish.checkpoint.upgrade": "Upgrade check_upgrade migrate",
             "beamish.joining": "as_of_join merge",
+            "beamish.kernels.key_sets": "Cube GroupingSets Rollup",
             "beamish.kinds.over.options": "DenseRank FirstValue Lag LastValue Lead Preceding PrecedingRows Rank RowNumber Unbounded",
             "beamish.kinds.suppress.option": "Buffer Suppress UntilTimeLimit UntilWindowCloses",
             "beamish.ledger": "changelog live",
@@ -150,11 +152,13 @@ __all__ = [
     "ColumnError",
     "CountSessions",
     "CountWindows",
+    "Cube",
     "DenseRank",
     "DropReason",
     "FirstValue",
     "FixedWindows",
     "GlobalWindow",
+    "GroupingSets",
     "Held",
     "Inspection",
     "KeptRow",
@@ -180,6 +184,7 @@ __all__ = [
     "Rank",
     "RetractMerged",
     "Rolling",
+    "Rollup",
     "RowNumber",
     "RowWindow",
     "ScriptError",
