@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         UserFunctionError,
     )
     from beamish.joining import as_of_join, merge
+    from beamish.kernels.key_sets import Cube, GroupingSets, Rollup
     from beamish.kinds.over.options import (
         DenseRank,
         FirstValue,
@@ -114,6 +115,7 @@ else:
             "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredKey StoredVersion",
             "beamish.checkpoint.upgrade": "Upgrade check_upgrade migrate",
             "beamish.joining": "as_of_join merge",
+            "beamish.kernels.key_sets": "Cube GroupingSets Rollup",
             "beamish.kinds.over.options": "DenseRank FirstValue Lag LastValue Lead Preceding PrecedingRows Rank RowNumber Unbounded",
             "beamish.kinds.suppress.option": "Buffer Suppress UntilTimeLimit UntilWindowCloses",
             "beamish.ledger": "changelog live",
@@ -153,11 +155,13 @@ __all__ = [
     "CountSessions",
     "CountWindows",
     "CumulativeWindows",
+    "Cube",
     "DenseRank",
     "DropReason",
     "FirstValue",
     "FixedWindows",
     "GlobalWindow",
+    "GroupingSets",
     "Held",
     "Inspection",
     "KeptRow",
@@ -184,6 +188,7 @@ __all__ = [
     "Rank",
     "RetractMerged",
     "Rolling",
+    "Rollup",
     "RowNumber",
     "RowWindow",
     "ScriptError",

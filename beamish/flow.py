@@ -217,6 +217,7 @@ class Flow:
         for flow in self.flows:
             for taken in flow.inputs:
                 taken.check()
+            _check_key_sets(flow)
             flow.stage.check(flow.takes)
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> BoundFlow:
@@ -233,6 +234,27 @@ class Flow:
         takes = [attrs.evolve(known, schema=schema) for known, (_, schema) in zip(self.takes, bound, strict=True)]
         takes = [known.naming(self.stage.asks(takes, number)) for number, known in enumerate(takes)]
         return BoundFlow(self.stage, self.stage.bind(takes, shards=shards), tuple(taken for taken, _ in bound))
+
+
+def _check_key_sets(flow: Flow) -> None:
+    """Check that only windows over one source are grouped by several key sets (PipelineError: others are)."""
+    for taken in flow.inputs:
+        if isinstance(taken, Source) and taken.key_sets is not None:
+            if len(flow.inputs) > 1:
+                raise PipelineError(
+                    f"{taken.name}: key_by({taken.key_sets!r}) of a merge: a total has null keys, which never pair; key it by columns, and "
+                    "aggregate it in a stage of its own before"
+                )
+            if taken.event_time in taken.key_sets.columns:
+                raise PipelineError(
+                    f"key_by({taken.key_sets!r}): {taken.event_time!r} is the event time, and would be null in totals; add a copy of the column "
+                    "before, df.withColumn('day', ...)"
+                )
+            if flow.stage.core.declared("trigger") is None:
+                raise PipelineError(
+                    f"key_by({taken.key_sets!r}) of a stage without windows: each row would be there several times; aggregate in windows: "
+                    ".window(bm.GlobalWindow())..., or key it by columns"
+                )
 
 
 @attrs.frozen(eq=False)

@@ -22,6 +22,7 @@ from beamish.forms import FromChangelog, FromPanes, InputForm
 from beamish.fusion.groups import fuse_of
 from beamish.kernels.expressions import Formula, read_condition, read_formula
 from beamish.kernels.identity import check_says_what_it_is
+from beamish.kernels.key_sets import GROUPING_ID, KeySets
 from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
@@ -91,6 +92,13 @@ def _late_event_time(call: str) -> str:
     return (
         f"{call} after then(...): the stage has taken its rows; call it in the pipeline that then() is given: first.then(bm.Pipeline().event_time(...)...); "
         "or leave it out: panes have a timestamp"
+    )
+
+
+def _late_key_sets(sets: KeySets) -> str:
+    return (
+        f"key_by({sets!r}) in a later stage: several key sets are of the rows of a source; give them to the first stage, and group its panes by "
+        "their key columns, grouping_id among them"
     )
 
 
@@ -185,26 +193,57 @@ class Pipeline:
         _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
         return self._with_input(event_time=column, watermark=watermark)
 
-    def key_by(self, *columns: str | Column | Sequence[str | Column]) -> Pipeline:
+    def key_by(self, *columns: str | Column | KeySets | Sequence[str | Column | KeySets]) -> Pipeline:
         """Set the keys: the rows of each key are windowed separately. A second call replaces the first.
 
         Args:
             columns: column names, one by one or as one list, of any types but arrays and maps; on Spark also Column expressions.
-                Without any, all rows have one key. Null is a key.
+                Without any, all rows have one key. Null is a key. One may be a ``bm.Rollup``, ``bm.Cube`` or ``bm.GroupingSets``:
+                then each row is grouped by each of its sets, in one pass, and ``grouping_id``, the last key column, tells a total
+                from a null (docs/rules/key-sets.md).
 
         Raises:
             OptionError: not a column, or a repeated one.
             PipelineError: it is a merge, whose inputs have their own.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> plays = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by(bm.Rollup("country", "city"))
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(n=Count())
+            ... )
+            >>> rows = [{"ts": 1, "country": "NO", "city": "Oslo"}, {"ts": 2, "country": "NO", "city": "Bergen"}]
+            >>> for pane in plays.run(bm.testing.TestStream().add(rows).advance_watermark_to(60)):
+            ...     print(*pane.key.values(), pane.values["n"])
+            NO Oslo 0 1
+            NO None 1 2
+            None None 3 2
+            NO Bergen 0 1
         """
         self._check_no_merge(f"key_by{columns!r}")
         only = columns[0] if len(columns) == 1 else None
         keys = tuple(only) if isinstance(only, (list, tuple)) else columns
-        for column in keys:
+        sets = [one for one in keys if isinstance(one, KeySets)]
+        if len(sets) > 1:
+            raise OptionError(
+                f"key_by{keys!r}: {len(sets)} key sets; write their combinations in one bm.GroupingSets(...)"
+            )
+        named = [name for one in keys for name in (one.columns if isinstance(one, KeySets) else (one,))]
+        named += [GROUPING_ID] if sets else []
+        for column in named:
             _check_column("key_by(column)", column)
-        names = [column for column in keys if isinstance(column, str)]
+        names = [column for column in named if isinstance(column, str)]
         if len(set(names)) < len(names):
             raise OptionError(f"key_by{keys!r}: a column is named twice")
-        return self._with_input(keys=keys)
+        if isinstance(self.flow.inputs[0], Source):
+            return self._with_input(keys=tuple(named), key_sets=sets[0] if sets else None)
+        if sets:
+            raise PipelineError(_late_key_sets(sets[0]))
+        return self._with_input(keys=tuple(named))
 
     def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Pipeline:
         """Set the window option.
@@ -1108,6 +1147,8 @@ class Pipeline:
 
     def _as_input(self, source: Source) -> Panes:
         """Its panes, in place of a source; at the times of the source's event-time column, if it has one."""
+        if source.key_sets is not None:
+            raise PipelineError(_late_key_sets(source.key_sets))
         if source.event_time is None:
             return Panes(self.flow, source.keys, where=source.where)
         assert source.watermark is not None  # noqa: S101 - event_time sets both

@@ -182,6 +182,10 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
             begins[source.name], *tables[source.name] = _tables(source, [begin, *bundles], row_names)
         else:
             tables[source.name] = _tables(source, bundles, RowNames(source.name))
+        if (sets := source.key_sets) is not None:
+            tables[source.name] = [
+                sets.expand(table, table.schema.get_field_index(EVENT_TIME)) for table in tables[source.name]
+            ]
     schemas: dict[str | None, pa.Schema] = {}
     for source, taker, number in flow.leaves:
         asked = taker.stage.asks(taker.takes, number)

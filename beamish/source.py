@@ -14,6 +14,7 @@ from beamish.errors import PipelineError
 from beamish.forms import InputForm
 from beamish.kernels.column_names import NO_EVENT_TIME
 from beamish.kernels.expressions import Formula
+from beamish.kernels.key_sets import GROUPING_ID, KeySets
 from beamish.watermarks import NoWatermark, Watermark
 
 _T = TypeVar("_T")
@@ -31,6 +32,7 @@ class Source:
         is_waited_for: whether its watermark counts for the consuming stage.
         form: its change format; None: inserts only.
         where: its condition, as an input of a merge or join, or a table's changes; None: all.
+        key_sets: the sets of its keys that rows are grouped by, in one pass; None: by all.
     """
 
     event_time: Any = None
@@ -40,6 +42,7 @@ class Source:
     is_waited_for: bool = True
     form: InputForm | None = None
     where: Formula | None = None
+    key_sets: KeySets | None = None
 
     @property
     def gives_panes(self) -> bool:
@@ -72,16 +75,28 @@ class Source:
             watermarks=watermarks,
             name=self.name,
             where=self.where,
+            key_sets=() if self.key_sets is None else self.key_sets.sets,
         )
 
     def without_retractions(self) -> Source:
         """The same if it is known to have no retractions."""
         return self
 
+    @property
+    def _keys(self) -> tuple[Any, ...]:
+        """Its keys as they were declared."""
+        if self.key_sets is None:
+            return self.keys
+        at = self.keys.index(self.key_sets.columns[0])
+        rest = [name for name in self.keys if name not in (*self.key_sets.columns, GROUPING_ID)]
+        return (*rest[:at], self.key_sets, *rest[at:])
+
     def calls(self) -> str:
         """The pipeline calls that declare it."""
         times = "" if self.event_time is None else f".event_time({self.event_time!r}, {self.watermark!r})"
-        return ("" if self.form is None else self.form.call()) + times + key_by_call(self.keys) + where_call(self.where)
+        return (
+            ("" if self.form is None else self.form.call()) + times + key_by_call(self._keys) + where_call(self.where)
+        )
 
     # As an input of a flow (flow.py): it is its own only leaf, and has no stages.
 

@@ -136,6 +136,7 @@ EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCoun
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
 BY_PLAYS = bm.Pipeline().event_time("plays", bm.BoundedOutOfOrderness("1 hour")).window(TENS).accumulate(n=Count())
+SETS = START.key_by(bm.Rollup("country", "team")).window(TENS).accumulate(n=Count())
 AT_COLUMN = PLAIN.then(BY_PLAYS)
 SET = CHANGES.changes()
 UPSERTS = CHANGES.upserts()
@@ -351,6 +352,20 @@ FIXED = {
     ],
     "explode of no array": [lambda: PLAIN.accumulate(items=Collect("score")).explode("items").run(ONE_ROW)],
     "explode of versions": [PLAIN.accumulate(items=Collect("score")).explode("items")],
+    # key sets
+    "no key sets": [SETS],
+    "two key sets": [START.key_by(bm.GroupingSets(("a", "b"), ("a",), "b", ())).window(TENS).accumulate(n=Count())],
+    "a cube of seven columns": [START.key_by(bm.GroupingSets(tuple("abcdefg"), ())).window(TENS).accumulate(n=Count())],
+    "key sets in a later stage": [SETS.then(bm.Pipeline().key_by("team", "grouping_id").accumulate(n=Count()))],
+    "key sets over": [SETS.window(bm.GlobalWindow()), HOUR.accumulate(n=Count())],
+    "key sets of versions": [SETS.window(bm.GlobalWindow()), RATES],
+    "key sets of a merge": [of(InnerJoin("a", "b"))],
+    "a total as a value": [SETS],
+    "key sets of the event time": [SETS],
+    "a condition on a total": [SETS.where(SOME)],
+    "a column called grouping_id": [
+        lambda: SETS.run(TestStream().add([{**ROW, "country": "NO", "my_grouping_id": 1}]))
+    ],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],

@@ -22,6 +22,7 @@ PAGES = [
     "triggers",
     "panes",
     "output",
+    "key-sets",
     "stages",
     "joins",
     "stage-rows",

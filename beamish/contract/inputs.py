@@ -139,6 +139,10 @@ def check_where(relation: Relation, where: Formula | None) -> None:
         columns = relation.schema if relation.is_panes and relation.schema is not None else relation.columns
         of = "" if relation.name is None else f"{relation.name}: "
         check_condition(f"{of}where({where!r})", where, columns)
+        for name in sorted(relation.totals & set(where.columns_in(columns))) if relation.totals else ():
+            raise ColumnError(
+                f"{of}where({where!r}): {name!r} is a key column of several key sets, null in totals; filter the rows before: df.where(...)"
+            )
 
 
 def columns_of_where(relation: Relation) -> tuple[str, ...]:

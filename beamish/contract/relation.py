@@ -59,6 +59,7 @@ class Relation:
         schema: its columns with their types; None before data is known.
         name: its name as one of several inputs; None otherwise.
         where: the condition of an input, unless its stage has one; None: all.
+        key_sets: the sets of keys that rows are grouped by, of a source with several; empty: by all keys.
         shards_by: the positions of the keys that decide a row's shard; None: all.
     """
 
@@ -77,6 +78,12 @@ class Relation:
     name: str | None = None
     where: Formula | None = None
     shards_by: tuple[int, ...] | None = None
+    key_sets: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def totals(self) -> set[str]:
+        """The key columns that are null in the rows of some key sets."""
+        return {name for one in self.key_sets for name in one}
 
     @property
     def is_signed(self) -> bool:

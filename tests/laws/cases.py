@@ -213,7 +213,7 @@ ROWS = {
 }
 
 
-# Several inputs, and stages over stages
+# Several inputs, key sets, and stages over stages
 
 
 @st.composite
@@ -233,6 +233,19 @@ def over_conditions(draw: st.DrawFn) -> bm.Pipeline:
     )
     second = second if window is None else second.window(window)
     return first.then(evolve(second, where=draw(st.none() | one_of(SHOWN)), having=draw(st.none() | one_of(SHOWN))))
+
+
+@st.composite
+def in_key_sets(draw: st.DrawFn) -> bm.Pipeline:
+    """Windows of several key sets."""
+    sets = [
+        bm.Rollup("team", "part"),
+        bm.Cube("part", "team"),
+        bm.GroupingSets("team", "part"),
+        bm.GroupingSets(("team", "part"), ()),
+    ]
+    pipeline = draw(pipelines().filter(lambda one: not {"team", "part"} & {*one.flow.stage.asks(one.flow.takes, 0)}))
+    return pipeline.key_by(draw(st.sampled_from([*sets, bm.Rollup("team")])))
 
 
 counting = pipelines().map(
@@ -263,6 +276,7 @@ SEVERAL_STAGES = {
     "stage over an as-of join": Case(versions.followed(versions.as_of_joins(of=unlisted)), versions.scripts),
 }
 CONDITIONS = {
+    "key sets": Case(in_key_sets()),
     "conditions and computed columns": Case(counting.flatmap(refined)),
     "stage over conditions": Case(over_conditions()),
     "merge under conditions": Case(merges.merges().flatmap(conditioned), merges.scripts),

@@ -14,7 +14,19 @@ from tests.twin.order import same, spark_order
 
 
 def unfolded(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Data rows, and whether each is a retraction."""
+    """Data rows, and whether each is a retraction; one for each key set (rules/key-sets.md)."""
+    for row, removes in _data(source, rows):
+        if source.key_sets is None:
+            yield row, removes
+            continue
+        columns = source.key_sets.columns
+        for kept in source.key_sets.sets:
+            id_ = int("".join("01"[name not in kept] for name in columns), 2)
+            nulls = {name: None for name in columns if name not in kept}
+            yield {**row, **nulls, "grouping_id": id_}, removes
+
+
+def _data(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:
     for row in rows:
         match source.form:
             case None:

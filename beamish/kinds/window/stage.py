@@ -113,12 +113,24 @@ class WindowStage(Stage):
         check_anchored(options, takes)
         _check_within(options, takes)
         check_pairs_once(attrs.evolve(options, mode=self.options.mode), takes)
+        self._check_key_sets(takes)
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
         if self.suppress is not None:
             check_suppress(options, self.suppress)
             check_pairs_once_suppressed(self.options, self.suppress)
+
+    def _check_key_sets(self, takes: Sequence[Relation]) -> None:
+        """Check that nothing reads a key column that is null in totals (PipelineError: something does)."""
+        for number, relation in enumerate(takes):
+            read = relation.totals & set(self.asks(takes, number))
+            if read:
+                name = min(read)
+                raise PipelineError(
+                    f"{name!r} is read as a value, and is a key column of several key sets, null in totals: add a copy of the column before, "
+                    f"df.withColumn({name + '_value'!r}, df[{name!r}])"
+                )
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)

@@ -31,6 +31,9 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)
     yield "rows", _rows(options, takes)
+    if takes[0].key_sets:
+        sets = ", ".join(f"({', '.join(one)})" for one in takes[0].key_sets)
+        yield "key sets", f"each row is in the groups of {sets}; a key column that is not in the set is null"
     yield from describe_where(takes, options.where)
     if options.deduplication is not None:
         yield "duplicates", describe_deduplication(options.deduplication, takes[0])

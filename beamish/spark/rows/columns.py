@@ -33,6 +33,7 @@ from beamish.kernels.column_names import (
     respelled,
 )
 from beamish.kernels.field_paths import missing_words, parts_of, path_of, resolved, spelled
+from beamish.kernels.key_sets import GROUPING_ID
 from beamish.source import Source
 from beamish.spark.rows.schemas import Given, arrow_type, spark_type
 from beamish.spark.runtime.observation import count_skipped
@@ -246,7 +247,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are reserved; rename the column")
     given = _plain(_spelled(_unfolded(source, given), source, asked))
-    given = without_stale_marks(given)
+    given = without_stale_marks(_in_sets(source, given))
     named: list[str] = []
     for key in source.keys:
         _check_replayed(given, "key_by", key)
@@ -352,6 +353,21 @@ def _unfolded(source: Source, given: Given) -> Given:
     if given.declared:
         raise PipelineError(f"{source.form!r} with apply(schema=...): changes need Spark calls; leave schema out")
     return Given.asked(unfolded(source.form, given.df))
+
+
+def _in_sets(source: Source, given: Given) -> Given:
+    """The rows for each key set of their source (ColumnError: there is a column ``grouping_id``)."""
+    sets = source.key_sets
+    if sets is None:
+        return given
+    if given.declared:
+        raise PipelineError(f"key_by({sets!r}) with apply(schema=...): key sets need Spark calls; leave schema out")
+    sets.check_free(given.columns)
+    df = given.df.withColumn(GROUPING_ID, F.explode(F.array(*(F.lit(one).cast("bigint") for one in sets.ids))))
+    for name in (name for name in sets.columns if name in df.columns):
+        is_in_set = column(GROUPING_ID).bitwiseAND(F.lit(sets.bit(name)).cast("bigint")) == 0
+        df = df.withColumn(name, F.when(is_in_set, column(name)))
+    return Given.asked(df)
 
 
 def _with_column(given: Given, name: str, expression: Column) -> Given:

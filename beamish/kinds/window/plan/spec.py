@@ -81,4 +81,5 @@ def _input(relation: Relation) -> dict[str, Any]:
         "of": "panes" if relation.is_panes else "rows",
         "retracts": relation.retracts,
         **({"where": where} if where else {}),
+        **({"key sets": [list(one) for one in relation.key_sets]} if relation.key_sets else {}),
     }
