@@ -185,7 +185,7 @@ class RollingPlan:
         """The parts that may not change under a checkpoint."""
         spec = self.of.spec
         parts = {what: spec[what] for what in ("shards", "inputs", "keys", "reads")}
-        return {**parts, **spec["options"], "allowed_lateness": self.lateness_us}
+        return {**parts, "explode": None, **spec["options"], "allowed_lateness": self.lateness_us}
 
 
 def value_name(accumulation: str, span: str) -> str:
