@@ -177,6 +177,7 @@ class OverPlan:
             "forget_after": None if options.forget_after is None else options.forget_after.us,
             "rows retract": self.takes.retracts,
             "condition": where_identity(self.takes),
+            "explode": options.explode if options.retracts else None,
         }
 
 

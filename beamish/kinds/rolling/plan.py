@@ -257,7 +257,7 @@ class RollingPlan:
         spec = self.of.spec
         parts = {what: spec[what] for what in ("shards", "inputs", "keys", "reads")}
         forgets = {} if self.forget_us is None else {"forget_after": self.forget_us}
-        return {**parts, **spec["options"], "allowed_lateness": self.lateness_us, **forgets}
+        return {**parts, "explode": None, **spec["options"], "allowed_lateness": self.lateness_us, **forgets}
 
 
 def value_name(accumulation: str, span: str) -> str:

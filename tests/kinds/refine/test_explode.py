@@ -7,6 +7,7 @@ import pytest
 import beamish as bm
 from beamish import PaneChange, PaneKind
 from beamish.accumulations import Collect, Count, Sum, TopNByKey
+from beamish.contract.stored import DictStore
 from beamish.kinds.refine import Refinement
 from beamish.testing import TestStream
 from beamish.triggers import Always
@@ -119,3 +120,36 @@ def test_no_rows_and_lists_in_slices():
         ("1", None),
         ("3", "b"),
     ]
+
+
+RETRACTING = {
+    "windows": START.window(bm.FixedWindows(10))
+    .trigger(Always())
+    .accumulating_and_retracting()
+    .accumulate(n=Count(), pages=Collect("page"), more=Collect("page")),
+    "rolling": START.window(bm.Rolling({"s": 10}, step=1))
+    .accumulating_and_retracting()
+    .accumulate(pages=Collect("page"), more=Collect("page")),
+    "over": START.over(bm.Preceding(5))
+    .allowed_lateness(5)
+    .accumulating_and_retracting()
+    .accumulate(pages=Collect("page"), more=Collect("page")),
+    "upserts": START.upserts(),
+}
+
+
+@pytest.mark.parametrize("name", RETRACTING)
+def test_another_array_is_refused_where_rows_may_be_retracted(name):
+    columns = {"ts": pa.timestamp("us"), "user": pa.string(), "page": pa.string()}
+    columns |= dict.fromkeys(["pages", "more"], pa.list_(pa.string())) if name == "upserts" else {}
+    end = "_s" if name == "rolling" else ""
+
+    def opened(pipeline, store):
+        return pipeline.flow.bind({None: pa.schema(columns)}, shards=1).operator.open(store)
+
+    store, exploded = DictStore(), RETRACTING[name].explode(f"pages{end}")
+    opened(exploded, store).step([None], None, [])
+    opened(exploded, store)
+    for other in (RETRACTING[name], RETRACTING[name].explode(f"more{end}")):
+        with pytest.raises(bm.StateError, match="explode"):
+            opened(other, store)
