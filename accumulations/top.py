@@ -115,7 +115,7 @@ def _by_field() -> Any:
     return attrs.field(converter=_read_by)
 
 
-def _read_least(least: Any, top: TopRows) -> bool | tuple[bool, ...]:
+def _read_least(least: Any, top: Any) -> bool | tuple[bool, ...]:
     if isinstance(least, bool):
         return least
     each = tuple(least) if isinstance(least, Iterable) else ()
@@ -124,6 +124,9 @@ def _read_least(least: Any, top: TopRows) -> bool | tuple[bool, ...]:
             f"TopRows(least={least!r}): must be True or False, or a list with one of them for each column of by={list(top.by)!r}"
         )
     return each if len(set(each)) > 1 else each[0]
+
+
+_read_least.__annotations__["least"] = "bool | Sequence[bool]"  # shown by help()
 
 
 NUMBER = "row_number"

@@ -245,6 +245,16 @@ CASES = {
         BEFORE,
         AFTER,
     ),
+    "rolling_lifetime": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .window(bm.Rolling({"a": "4 seconds", "ever": bm.Lifetime()}, step="2 seconds"))
+        .forget_after("40 seconds")
+        .accumulate(n=a.Count(), mean=a.Mean("score"), names=a.CollectSet("name")),
+        BEFORE,
+        AFTER,
+    ),
     "versions": Case(TABLE, BEFORE, AFTER),
     "as_of_join": Case(
         bm.as_of_join(

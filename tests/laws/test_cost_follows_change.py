@@ -73,6 +73,9 @@ PIPELINES = {
     "rolling spans": SOURCE.window(bm.Rolling({"1h": "1 hour", "24h": "24 hours"}, step="1 minute")).accumulate(
         n=Count()
     ),
+    "rolling spans, lifetimes": SOURCE.window(bm.Rolling({"1h": "1 hour", "ever": bm.Lifetime()}, step="1 minute"))
+    .forget_after("30 days")
+    .accumulate(n=Count(), most=Max("v")),
     "rows held back": held_back(10, SUMS.accumulating()),
 }
 

@@ -221,20 +221,20 @@ class Looking:
         @cache
         def read() -> KeySlices:
             plan = self.plan
+            none = np.zeros((0, plan.totals.width), np.int64)
             if not len(boundary_us):
-                none = np.zeros((0, plan.totals.width), np.int64)
                 return KeySlices(boundary_us, boundary_us, boundary_us, plan.of.new_state.slice(0, 0), none)
             since_us = NO_WATERMARK_US if plan.has_lifetime else int(boundary_us.min()) - plan.kept_us
             at = self.slices.between(since_us, int(boundary_us.max()))
             of, inside = self._codes(keys, keys_of(plan, self.slices.records, at))
             own = self.slices.records.take(at[inside])
-            start_us, rows, state, totals = own["start_us"], own["rows"], own.state, plan.totals.lift(own.state)
+            start_us, rows, state, folded = own["start_us"], own["rows"], own.state, none
             if self.past is not None:
                 past = self.past.of(keys)
                 of, rows = np.append(past.code, of), np.append(past.rows, rows)
                 start_us = np.append(np.full(len(past.code), PAST_US), start_us)
-                state, totals = pa.concat_tables([past.state, state]), np.concatenate([past.totals, totals])
-            return KeySlices.ordered(of, start_us, rows, state, totals)
+                state, folded = pa.concat_tables([past.state, state]), past.totals
+            return KeySlices.ordered(of, start_us, rows, state, folded)
 
         return read
 

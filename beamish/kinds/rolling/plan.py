@@ -256,7 +256,7 @@ class RollingPlan:
         """The parts that may not change under a checkpoint."""
         spec = self.of.spec
         parts = {what: spec[what] for what in ("shards", "inputs", "keys", "reads")}
-        forgets = {} if self.forget_us is None else {"forget_after": self.forget_us}
+        forgets = {"forget_after": self.forget_us} if self.has_lifetime else {}
         return {**parts, "explode": None, **spec["options"], "allowed_lateness": self.lateness_us, **forgets}
 
 

@@ -17,7 +17,7 @@ from beamish.errors import NumericOverflowError, UserFunctionError, cause, shown
 from beamish.instants import instant_in_words
 from beamish.kernels.buffers import Flags, Ints, cast
 from beamish.kernels.groups import Groups
-from beamish.kinds.rolling.plan import BoundSpan, RollingPlan
+from beamish.kinds.rolling.plan import PAST_US, BoundSpan, RollingPlan
 from beamish.kinds.window.plan.binding import BoundAccumulation
 
 _AT_ONCE = 2_000_000
@@ -33,22 +33,26 @@ class KeySlices:
         start_us: int64[n], where it starts.
         rows: int64[n], its number of rows.
         state: n accumulators.
-        totals: int64[n, width], its totals.
+        folded: int64[m, width], the totals of those at ``PAST_US``, in order.
     """
 
     code: Ints
     start_us: Ints
     rows: Ints
     state: pa.Table
-    totals: Ints
+    folded: Ints
 
     @classmethod
-    def ordered(cls, code: Ints, start_us: Ints, rows: Ints, state: pa.Table, totals: Ints) -> KeySlices:
-        """Slices in any order."""
+    def ordered(cls, code: Ints, start_us: Ints, rows: Ints, state: pa.Table, folded: Ints) -> KeySlices:
+        """Slices in any order, but for those at ``PAST_US``, which are in order of their keys."""
         order = np.lexsort((start_us, code))
-        return cls(
-            code[order], start_us[order], rows[order], state.take(pa.array(order)).combine_chunks(), totals[order]
-        )
+        return cls(code[order], start_us[order], rows[order], state.take(pa.array(order)).combine_chunks(), folded)
+
+    def totals(self, plan: RollingPlan) -> Ints:
+        """The totals of each: int64[n, width]."""
+        totals = plan.totals.lift(self.state)
+        totals[self.start_us == PAST_US] = self.folded
+        return totals
 
     @cached_property
     def _times(self) -> Ints:
@@ -77,7 +81,7 @@ def totals_from_slices(plan: RollingPlan, slices: KeySlices, code: Ints, boundar
     found[:, 0] = counted[last] - counted[first]
     if not plan.totals.width:
         return found
-    running = np.concatenate([np.zeros((1, plan.totals.width), np.int64), np.cumsum(slices.totals, axis=0)])
+    running = np.concatenate([np.zeros((1, plan.totals.width), np.int64), np.cumsum(slices.totals(plan), axis=0)])
     for span, own in zip(plan.spans, of_spans(plan, found), strict=True):
         first, last = slices.within(plan, span, code, boundary_us)
         own[:] = running[last] - running[first]

@@ -112,6 +112,20 @@ def test_a_checkpoint_of_another_is_refused(name):
     refused(__file__, name, lambda: bound.operator.open(DictStore(store)))
 
 
+def test_a_checkpoint_with_other_idle_keys_is_refused():
+    from beamish.local import stages_after
+
+    script = TestStream().add([{"ts": 1, "team": "red"}])
+    ((_, (store,)),) = stages_after(LIFETIME.forget_after("1 hour").flow, script.events)
+    ((bound, _),) = stages_after(LIFETIME.forget_after("2 hours").flow, script.events)
+    refused(__file__, "other idle keys of a lifetime", lambda: bound.operator.open(DictStore(store)))
+    ((bound, _),) = stages_after(LIFETIME.flow, script.events)
+    refused(__file__, "idle keys of a lifetime no more", lambda: bound.operator.open(DictStore(store)))
+    ((_, (store,)),) = stages_after(LIFETIME.flow, script.events)
+    ((bound, _),) = stages_after(LIFETIME.forget_after("1 hour").flow, script.events)
+    refused(__file__, "idle keys of a lifetime from now on", lambda: bound.operator.open(DictStore(store)))
+
+
 def test_a_checkpoint_of_its_own_is_accepted():
     from beamish.local import stages_after
 

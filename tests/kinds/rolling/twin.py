@@ -88,7 +88,7 @@ class RollingTwin(Twin):
         self.history = self.window.keep == "history"
         self.early = isinstance(self.options.trigger, bm.triggers.AfterWatermark) and bool(self.options.trigger.early)
         self.is_endless = self.window.has_lifetime
-        self.forget = None if self.options.forget_after is None else self.options.forget_after.us
+        self.forget_us = None if self.options.forget_after is None else self.options.forget_after.us
         self.rolled: dict[int, Rolled] = {}
 
     def of(self, key: Key) -> Rolled:
@@ -99,9 +99,9 @@ class RollingTwin(Twin):
     def ends(self, key: Key) -> float:
         """The boundary from which on a key is not present, for want of rows."""
         rows = self.of(key).rows
-        if self.forget is None or not rows:
+        if self.forget_us is None or not rows:
             return float("inf")
-        return max(self.slice_of(row) for row, _ in rows) + self.forget + self.step_us
+        return max(self.slice_of(row) for row, _ in rows) + self.forget_us + self.step_us
 
     def forget_keys(self) -> None:
         for key in self.keys.values():
@@ -120,7 +120,7 @@ class RollingTwin(Twin):
         if not rows or until == NO_WATERMARK:
             return
         first = min(row.time_us for row, _ in rows)
-        reach = max(self.rolling.reach_us, self.forget or 0)
+        reach = max(self.rolling.reach_us, self.forget_us or 0)
         last = max(max(row.time_us + reach, came) for row, came in rows) + 2 * self.step_us
         boundary = self.reached(max(since, first)) + self.step_us
         while boundary <= min(until, last, LATEST_US):
@@ -195,7 +195,7 @@ class RollingTwin(Twin):
         if out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
-        makes_present = self.forget if self.is_endless else self.rolling.reach_us
+        makes_present = self.forget_us if self.is_endless else self.rolling.reach_us
         if makes_present is not None and not self.is_open(self.slice_of(row) + makes_present, self.watermark):
             self.drop(key, None, DropReason.EXPIRED, row)
             return
