@@ -9,7 +9,7 @@
 # make test-cluster  a standalone Spark cluster, a network namespace per machine: beamish shipped in each way;
 #                 CLUSTER_VERSIONS="4.2 4.3"; half an hour and more
 # make test-s3    a query with its checkpoint on an object store: killed, inspected, migrated, and the store failing and slow
-# make test-peers  drawn cases on other implementations, PEERS="beam beam_python flink flink_over kafka_sliding kafka_streams spark spark_over", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
+# make test-peers  drawn cases on other implementations, PEERS="beam beam_python flink flink_over flink_sql kafka_sliding kafka_streams spark spark_over", CASES=2000 of each, SEED=... again: the same output, or a decided difference?
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
 #                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
@@ -22,6 +22,8 @@
 # make archive  the classes of Spark in .venv/spark.jsa, written in a minute: a session of the tests then starts in half the time
 # make audit      known vulnerabilities of all packages that are installed, by pip-audit
 # make bench      events per second and the time of a first run, beside Spark's own aggregate
+# make nexmark   the queries of Nexmark on SYSTEMS="beamish spark", QUERIES="q4 q5 ...", in turns: EVENTS=10000000, ROUNDS=3, SEED=
+# make nexmark-check  their answers on 200,000 events: those of plain Python?
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
 #
@@ -30,7 +32,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs quick lint mypy style test archive test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
-	bench bench-others kafka-demo test-kafka test-long test-cluster test-s3 test-peers clean
+	bench bench-others nexmark nexmark-check kafka-demo test-kafka test-long test-cluster test-s3 test-peers clean
 
 BUDGET ?= 600
 CLICKS ?= 3000
@@ -42,10 +44,13 @@ SAMPLE ?= 300
 PROCESSES ?= 1
 PINS ?= constraints.txt
 CLUSTER_VERSIONS ?= 4.2 4.3
-PEERS ?= beam beam_python flink flink_over kafka_sliding kafka_streams spark spark_over
+PEERS ?= beam beam_python flink flink_over flink_sql kafka_sliding kafka_streams spark spark_over
 CASES ?= 2000
 ROWS ?= 50000000
 BATCHES ?= 500
+EVENTS ?= 10000000
+ROUNDS ?= 3
+SYSTEMS ?= beamish spark
 ONCE_BATCHES ?= 3000
 VERSIONS ?= 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11
 # A part of them, since all take long: what a DataFrame becomes, streams, restarts, chains, and a transcript of each file.
@@ -184,9 +189,9 @@ build/peers/beam_python/built: peers/beam_python/requirements.txt pyproject.toml
 	@touch $@
 
 # Spark's own operators need nothing more; nor do peers that share a program.
-build/peers/flink_over/built: build/peers/flink/built
+build/peers/flink_over/built build/peers/flink_sql/built: build/peers/flink/built
 build/peers/kafka_sliding/built: build/peers/kafka_streams/built
-build/peers/flink_over/built build/peers/kafka_sliding/built build/peers/spark/built build/peers/spark_over/built:
+build/peers/flink_over/built build/peers/flink_sql/built build/peers/kafka_sliding/built build/peers/spark/built build/peers/spark_over/built:
 	@mkdir -p $(@D)
 	@touch $@
 
@@ -228,6 +233,14 @@ audit: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/first_result.py
+
+nexmark: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m benchmarks.nexmark.run --events $(EVENTS) --systems "$(SYSTEMS)" --rounds $(ROUNDS) \
+		$(if $(QUERIES),--queries "$(QUERIES)") $(if $(SEED),--seed $(SEED))
+
+nexmark-check: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m benchmarks.nexmark.run --check --systems "$(SYSTEMS)" $(if $(QUERIES),--queries "$(QUERIES)") \
+		$(if $(SEED),--seed $(SEED))
 
 bench-others:
 	@sh benchmarks/others/run.sh "$$(sh tools/find_python.sh)"

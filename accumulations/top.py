@@ -105,9 +105,25 @@ def _read_by(by: Any) -> tuple[str, ...]:
 _read_by.__annotations__["by"] = "str | Iterable[str]"  # shown by help()
 
 
+def _least_field() -> Any:
+    """An attrs field that holds a bool, or one for each column of ``by``."""
+    return attrs.field(default=False, converter=attrs.Converter(_read_least, takes_self=True), kw_only=True)
+
+
 def _by_field() -> Any:
     """An attrs field that holds the names of columns; type checkers see fields of unknown defaults alike."""
     return attrs.field(converter=_read_by)
+
+
+def _read_least(least: Any, top: TopRows) -> bool | tuple[bool, ...]:
+    if isinstance(least, bool):
+        return least
+    each = tuple(least) if isinstance(least, Iterable) else ()
+    if len(each) != len(top.by) or not all(isinstance(one, bool) for one in each):
+        raise OptionError(
+            f"TopRows(least={least!r}): must be True or False, or a list with one of them for each column of by={list(top.by)!r}"
+        )
+    return each if len(set(each)) > 1 else each[0]
 
 
 NUMBER = "row_number"
@@ -124,13 +140,14 @@ class TopRows(ListColumnar):
     Args:
         n: the number of rows, at least 1.
         by: the column to compare, or several, the first decides; in Spark's descending order, nulls last.
-        least: whether rows with the least values are first, in Spark's ascending order, nulls first.
+        least: whether rows with the least values are first, in Spark's ascending order, nulls first; or a list with one bool
+            for each column of ``by``: ``TopRows(3, by=["score", "name"], least=[False, True])``.
 
     Returns:
         rows of a struct of the input's columns and ``row_number`` (bigint).
 
     Raises:
-        OptionError: n is below 1, ``by`` is not a name, or least is not a bool.
+        OptionError: n is below 1, ``by`` is not a name, or least is neither a bool nor one for each column of ``by``.
         ColumnError: a column is missing, a map, or called ``row_number``.
 
     Example:
@@ -153,7 +170,7 @@ class TopRows(ListColumnar):
 
     n: int = count_field()
     by: str | Sequence[str] = _by_field()
-    least: bool = flag_field(kw_only=True)
+    least: bool | Sequence[bool] = _least_field()
 
     explodes: ClassVar[bool] = True
 
@@ -184,8 +201,13 @@ class TopRows(ListColumnar):
 
     def keys_of(self, items: pa.Array) -> Keys:
         fields = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
-        keys = [key for column in self.by for key in sort_keys(fields[column])]
-        return [*(keys if self.least else [~key for key in keys]), *sort_keys(items)]
+        each = [self.least] * len(self.by) if isinstance(self.least, bool) else self.least
+        own = [
+            key if least else ~key
+            for column, least in zip(self.by, each, strict=True)
+            for key in sort_keys(fields[column])
+        ]
+        return [*own, *sort_keys(items)]
 
     def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.struct([*self.item_type(types), (NUMBER, pa.int64())])

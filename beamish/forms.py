@@ -1,12 +1,13 @@
 """Input forms: how the rows of a source encode changes. Without one a row is an insert (docs/rules/changelogs.md#input-forms).
 
-Rows can be changes in four ways. In two of them a row inserts or deletes a whole row, which the next stage adds or retracts;
-these are the forms here. In the other two a row is an upsert by key, so only the stage that stores the table knows the
+Rows can be changes in five ways. In two of them a row inserts or deletes a whole row, which the next stage adds or retracts;
+these are the forms here. In the others a row is an upsert by key, so only the stage that stores the table knows the
 row it replaces; these are stages.
 
     from_changelog(format)    inserts and deletions of whole rows      ``FromChangelog``
     from_panes()              a table of panes, by ``pane.kind``       ``FromPanes``
-    changes(...)              upserts by key                           kinds/changes/stage.py
+    upserts(...)              upserts by key, stored                   kinds/upserts/stage.py
+    changes(...)              upserts by key, held back                kinds/changes/stage.py
     versions(...)             upserts by key and time                  kinds/versions/stage.py
 
 They share a vocabulary: ``deleted``, ``sequence_by``, and reasons for dropped rows (``DropReason``).
@@ -80,7 +81,7 @@ MOST_TIMES = 2**31 - 1
 def _check_format(_: Any, __: Any, value: Any) -> None:
     if value not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
-        fix = "; for upserts by key use .changes(...) or .versions(...)" if value in ("upsert", "kafka") else ""
+        fix = "; for upserts by key use .upserts(...)" if value in ("upsert", "kafka") else ""
         raise OptionError(f"from_changelog(format={value!r}): must be one of {known}{fix}")
 
 
@@ -119,7 +120,7 @@ class FromChangelog(InputForm):
         if self.format != "debezium":
             return ""
         if any(name.startswith("__") for name in names):
-            return " (ExtractNewRecordState has flattened these records to upserts, without the row before: leave that transformation out, or read them with .changes(...) or .versions(...))"
+            return " (ExtractNewRecordState has flattened these records to upserts, without the row before: leave that transformation out, or read them with .upserts(...))"
         return " (for records with a schema, select payload.*)"
 
     def wrong(self, column: str, value: Any) -> str:
@@ -136,7 +137,7 @@ class FromChangelog(InputForm):
     @property
     def no_image(self) -> str:
         """The message for a change that lacks an image."""
-        return f"{self.call()[1:]}: a row lacks the 'before' or 'after' that its 'op' needs, so the row to retract is unknown; have the database log whole rows (PostgreSQL: REPLICA IDENTITY FULL), or read it as upserts with .changes(...)"
+        return f"{self.call()[1:]}: a row lacks the 'before' or 'after' that its 'op' needs, so the row to retract is unknown; have the database log whole rows (PostgreSQL: REPLICA IDENTITY FULL), or read it as upserts with .upserts(...)"
 
     def unfold(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
         self.check_columns(row)

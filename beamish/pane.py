@@ -66,7 +66,7 @@ class DropReason(enum.StrEnum):
     NULL_NUMBER = "null_number"
     """Its row number, for windows by number, is missing."""
     NULL_KEY = "null_key"
-    """A key column is null: of a change of a versioned table, or of a row that can have no match in a join."""
+    """A key column is null: of a change of a table, or of a row that can have no match in a join."""
     UNMATCHED_REMOVAL = "unmatched_removal"
     """It retracts a row that its window does not have."""
     DUPLICATE = "duplicate"
@@ -77,6 +77,8 @@ class DropReason(enum.StrEnum):
     """A change that is applied to the table, but too late for rows joined before (a discarding as-of join)."""
     ERROR = "error"
     """A function raised for it, or a sum overflowed, and the pipeline is set to ``on_error("drop")``."""
+    SUPERSEDED = "superseded"
+    """It is older than the row that its key has (``upserts``)."""
 
 
 class Window(NamedTuple):

@@ -30,9 +30,13 @@ from beamish.kinds.gaps.option import read_gap_filling
 from beamish.kinds.gaps.stage import GapsStage
 from beamish.kinds.over.options import Frame, OverOptions
 from beamish.kinds.over.stage import OverStage
+from beamish.kinds.refine import read_explode
+from beamish.kinds.retime.stage import read_retime
 from beamish.kinds.rolling.stage import rolling_or
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.upserts.options import read_upserts
+from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.kinds.versions.options import read_versions
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.plan.options import Retention, WindowOptions
@@ -85,7 +89,8 @@ _CALLS = {
 
 def _late_event_time(call: str) -> str:
     return (
-        f"{call} in a later stage: panes have a timestamp, and the watermark is that of the stage before; leave it out"
+        f"{call} after then(...): the stage has taken its rows; call it in the pipeline that then() is given: first.then(bm.Pipeline().event_time(...)...); "
+        "or leave it out: panes have a timestamp"
     )
 
 
@@ -159,6 +164,10 @@ class Pipeline:
     def event_time(self, column: str | Column, watermark: Watermark) -> Pipeline:
         """Set the event-time column and the watermark policy.
 
+        In a later stage, ``first.then(bm.Pipeline().event_time("paid_at", bm.BoundedOutOfOrderness("1 hour")).window(...))``, the
+        event time of a pane is its column, and the watermark that of the stage before, less the delay
+        (docs/rules/stage-rows.md#event-time-of-stages).
+
         Args:
             column: the name of a timestamp column (in a script: seconds since the epoch or aware datetimes); on Spark also
                 a Column expression.
@@ -166,7 +175,7 @@ class Pipeline:
 
         Raises:
             OptionError: not a column, or not a watermark policy.
-            PipelineError: it is a merge, whose inputs have their own, or a later stage.
+            PipelineError: it is a merge, whose inputs have their own; or called after ``then``.
         """
         call = f"event_time({column!r}, ...)"
         self._check_no_merge(call)
@@ -562,7 +571,9 @@ class Pipeline:
         Its window then expires as at its end: rows in no pane yet are emitted in a last, on-time pane, and its state is dropped. A
         later row starts a new window, with pane number 0. Emitted panes stay: they are not retracted. A trigger that waits for
         the end, such as ``Never()``, thus emits one final pane per key (docs/rules/windows.md#forget-after). After ``over`` it drops
-        what is stored of a key for ever (docs/rules/over.md#over-idle-keys). A batch drops no keys.
+        what is stored of a key for ever (docs/rules/over.md#over-idle-keys), after ``upserts`` the row of a key
+        (docs/rules/upserts.md#upserts-expiry), and with ``bm.Lifetime()`` among rolling spans the key, after a last row
+        (docs/rules/rolling.md#rolling-lifetime). A batch drops no keys.
 
         Args:
             span: a duration above 0, of event time, from the latest event time of the key's rows.
@@ -655,6 +666,39 @@ class Pipeline:
         example = "pc.field('wins') + pc.field('losses')"
         formulas = {name: read_formula(f"with_columns({name})", one, example) for name, one in columns.items()}
         return self._added("with_columns", "derived", formulas)
+
+    def explode(self, column: str) -> Pipeline:
+        """Emit a row for each item of an array in place of the pane; its retraction becomes the same rows.
+
+        An empty or null array gives no row. The rows of a pane have the same numbers. It applies last: ``with_columns`` and
+        ``having`` see the array. A later stage takes the rows; fields of an item are named by their path, ``"items.price"``.
+
+        Args:
+            column: an output column with an array, such as that of ``Collect``, ``TopNByKey`` or ``with_columns``; for ``upserts``
+                one of the rows. It then holds the item.
+
+        Raises:
+            OptionError: not the name of a column.
+            PipelineError: the stage has no windows, and is not an ``upserts``.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Collect, Count
+            >>> seen = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("user")
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(pages=Collect("page"))
+            ...     .explode("pages")
+            ... )
+            >>> by_page = seen.then(bm.Pipeline().key_by("pages").accumulate(users=Count()))
+            >>> rows = [{"ts": 1, "user": "ann", "page": "a"}, {"ts": 2, "user": "ann", "page": "b"}, {"ts": 3, "user": "bob", "page": "a"}]
+            >>> script = bm.testing.TestStream().add(rows).advance_watermark_to_infinity()
+            >>> [(pane.key["pages"], pane.values["users"]) for pane in by_page.run(script)]
+            [('a', 2), ('b', 1)]
+        """
+        return self._with(explode=read_explode(column))
 
     def suppress(
         self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"
@@ -763,6 +807,72 @@ class Pipeline:
         if first.form is not None and first.form != form:
             raise PipelineError(f"{call} after {first.form.call()[1:]}: both define what a row does; use one of them")
         return self._with_input(form=form)
+
+    def upserts(
+        self,
+        *,
+        deleted: str | None = None,
+        sequence_by: str | None = None,
+        keep_deleted: DurationLike | None = None,
+    ) -> Pipeline:
+        """Read rows, or the panes of the stage before, as upserts of a table, and emit its changes.
+
+        A row sets the row of its key, or deletes it; the last one of each key is stored. A row that replaces another is emitted after the
+        retraction of that one, so a later stage is right while the table changes. The pipeline before it declares ``event_time`` and
+        ``key_by`` only; ``forget_after`` after it bounds how long rows are stored.
+
+        Args:
+            deleted: a boolean column: true for a delete. Null is false.
+            sequence_by: the column that orders the rows of a key, such as a Kafka offset or a log position; null is the least. None:
+                the event time. A row older than that of its key is dropped as ``superseded``.
+            keep_deleted: how far the watermark passes a delete until it expires, above 0; None: deletes are stored for ever.
+                An older row that arrives later brings its key back.
+
+        Returns:
+            a pipeline whose rows are the key columns, all others but those named here, ``window`` (null), ``pane`` (timing UNKNOWN,
+            index 0), ``timestamp`` (the row's event time).
+
+        Raises:
+            OptionError: an argument is invalid.
+            PipelineError: it has no keys, its input retracts, or the pipeline declares more.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> from beamish.triggers import Always
+            >>> orders = (
+            ...     bm.Pipeline()
+            ...     .event_time("at", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("id")
+            ...     .upserts(deleted="gone", sequence_by="offset")
+            ... )
+            >>> by_country = orders.then(
+            ...     bm.Pipeline()
+            ...     .key_by("country")
+            ...     .window(bm.GlobalWindow())
+            ...     .trigger(Always())
+            ...     .accumulating_and_retracting()
+            ...     .accumulate(orders=Count())
+            ... )
+            >>> first = {"at": 1, "id": 7, "country": "NO", "gone": False, "offset": 0}
+            >>> moved = {"at": 1, "id": 7, "country": "SE", "gone": False, "offset": 1}
+            >>> for pane in by_country.run(bm.testing.TestStream().add([first]).add([moved])):
+            ...     print(pane.kind, pane.key["country"], pane.values["orders"])
+            PANE NO 1
+            RETRACTION NO 1
+            PANE SE 1
+        """
+        options = read_upserts(deleted, sequence_by, keep_deleted)
+        (first, *others) = self.flow.inputs
+        if not others and self.flow.stage.declared("where") is not None:
+            UpsertsStage(options).check_call("where(...)")
+        if others or self.flow.stage != WindowStage():
+            raise PipelineError(
+                f"{options.call}: reads input rows, so the pipeline before it may declare event_time and key_by only; leave the rest out, or add a stage: first.then(bm.Pipeline().key_by(...).{options.call})"
+            )
+        if isinstance(first, Source) and first.form is not None:
+            UpsertsStage(options).check_form(first.form.call()[1:])
+        return Pipeline(Flow(UpsertsStage(options), (first,)))
 
     def changes(
         self, *, deleted: str | None = None, sequence_by: str | None = None, window: str | None = None
@@ -955,10 +1065,12 @@ class Pipeline:
         stage's own allowed lateness applies to late panes.
 
         Args:
-            stage: a pipeline without event time, of one stage or several; or a ``bm.Suppress`` (see ``suppress``).
+            stage: a pipeline of one stage or several, without event time, or with a column of the panes as event time; or a
+                ``bm.Suppress`` (see ``suppress``).
 
         Raises:
-            PipelineError: not a pipeline, has an event time or several inputs, or cannot take these panes; or this one is
+            OptionError: its event time is not a column with a bounded disorder.
+            PipelineError: not a pipeline, has several inputs, or cannot take these panes; or this one is
                 incomplete, or is ``with_dropped()``.
 
         Example:
@@ -988,13 +1100,19 @@ class Pipeline:
             raise PipelineError(
                 f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.{stage.flow.stage.joined_by}(name=first, ...)"
             )
-        if sources[0].event_time is not None:
-            raise PipelineError(_late_event_time(f"then(...): event_time({sources[0].event_time!r})"))
         Panes(self.flow).check()
-        flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys, where=source.where))
+        flow = stage.flow.on_sources(self._as_input)
         if is_complete(flow):
             flow.completed.check()
         return _warned("then(...)", Pipeline(flow))
+
+    def _as_input(self, source: Source) -> Panes:
+        """Its panes, in place of a source; at the times of the source's event-time column, if it has one."""
+        if source.event_time is None:
+            return Panes(self.flow, source.keys, where=source.where)
+        assert source.watermark is not None  # noqa: S101 - event_time sets both
+        retime = read_retime(source.event_time, source.watermark)
+        return Panes(Flow(retime, (Panes(self.flow, where=source.where),)), source.keys)
 
     def run(self, test_stream: TestStream, *, initial: Any = None) -> list[Pane]:
         """Run a script in process, without Spark.
@@ -1261,7 +1379,11 @@ def _repr(flow: Flow) -> str:
         shown = [(_repr_of_input(taken), _repr_of_input(taken, keyed=False)) for taken in flow.inputs]
         return flow.stage.call_that_joins(flow.takes, shown) + own
     if isinstance(first, Panes):
-        return f"{_repr(first.flow)}.then(Pipeline(){_takes_call(first)}{own})"
+        times, taken = "", first.flow
+        (below, *_) = taken.inputs
+        if taken.stage.declared("event_time") is not None and isinstance(below, Panes):
+            times, taken = f"{''.join(taken.stage.calls() or ())}{where_call(below.where)}", below.flow
+        return f"{_repr(taken)}.then(Pipeline(){times}{_takes_call(first)}{own})"
     return f"Pipeline(){first.calls()}{own}"
 
 

@@ -19,8 +19,10 @@ from beamish.kinds.gaps.option import GapFilling
 from beamish.kinds.gaps.stage import GapsStage
 from beamish.kinds.over.options import OverOptions
 from beamish.kinds.over.stage import OverStage
+from beamish.kinds.retime.stage import RetimeStage
 from beamish.kinds.rolling.stage import RollingStage
 from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.plan.options import WindowOptions
@@ -68,6 +70,7 @@ class StageOptions:
     forget_after: Any = None
     derived: Mapping[str, Any] = attrs.Factory(dict)
     having: Any = None
+    explode: str | None = None
     suppress: bm.Suppress | None = None
     changes: ChangesOptions | None = None
     versions: VersionsOptions | None = None
@@ -122,9 +125,21 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
     if isinstance(stage, GapsStage):
         mode = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING if stage.lateness.us else None
         options = attrs.evolve(options, mode=mode, allowed_lateness=stage.lateness, with_dropped=stage.with_dropped)
+    if isinstance(stage, UpsertsStage):
+        options = attrs.evolve(
+            options,
+            mode=bm.AccumulationMode.ACCUMULATING_AND_RETRACTING,
+            with_dropped=stage.with_dropped,
+            forget_after=stage.options.forget_after,
+            explode=stage.options.explode,
+        )
+    if isinstance(stage, RetimeStage):
+        (taken,) = flow.inputs
+        assert isinstance(taken, Panes)
+        options = attrs.evolve(options, mode=said(taken.flow).mode)
     over = stage.options if isinstance(stage, OverStage) else None
     if over:
-        own = ("mode", "with_dropped", "accumulations", "derived", "having", "allowed_lateness")
+        own = ("mode", "with_dropped", "accumulations", "derived", "having", "explode", "allowed_lateness")
         options = attrs.evolve(options, **{name: getattr(over, name) for name in own})
     versions, as_of = versions_of(stage)
     if versions:

@@ -13,6 +13,7 @@ import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import (
     CoGroup,
+    Collect,
     Count,
     Fold,
     FullOuterJoin,
@@ -130,10 +131,14 @@ OVER_ALL = bm.Pipeline().over(bm.Unbounded()).accumulate(n=Count())
 ANCHORED = bm.AnchoredWindows(5)
 SPANS = bm.Rolling({"5m": "5 minutes"}, step="1 minute")
 ROLLING = START.key_by("team").window(SPANS).accumulate(plays=Count())
+LIFETIME = ROLLING.window(bm.Rolling({"1h": "1 hour", "ever": bm.Lifetime()}, step="1 minute"))
 EARLY_SPANS = ROLLING.trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1))).accumulating()
 NEXT_SPANS = bm.Pipeline().window(SPANS).accumulate(n=Count())
 GAPS = bm.Pipeline().fill_gaps(1, by="last", within=1)
+BY_PLAYS = bm.Pipeline().event_time("plays", bm.BoundedOutOfOrderness("1 hour")).window(TENS).accumulate(n=Count())
+AT_COLUMN = PLAIN.then(BY_PLAYS)
 SET = CHANGES.changes()
+UPSERTS = CHANGES.upserts()
 SOON = bm.UntilTimeLimit(5, clock="event")
 
 # By the name of the refusal: pipelines that do what it says, or calls that run them.
@@ -253,6 +258,8 @@ FIXED = {
         START.window(bm.Rolling({"w": bm.Span(60, only=["n", "s"])}, step=60)).accumulate(n=Count(), s=Sum("score")),
         START.window(bm.Rolling({"w": bm.Span(60, only=["n"])}, step=60)).accumulate(n=Count()),
     ],
+    "idle keys of a lifetime, too soon": [LIFETIME.forget_after("1 hour"), LIFETIME],
+    "idle keys of a lifetime, between boundaries": [LIFETIME.forget_after("90 minutes")],
     "discarding": [ROLLING.accumulating(), ROLLING.accumulating_and_retracting()],
     "removed without retractions": [
         START.window(attrs.evolve(SPANS, empty="remove")).accumulate(n=Count()).accumulating_and_retracting(),
@@ -303,6 +310,47 @@ FIXED = {
     ],
     "gaps of a key that is a list": [START.key_by("name").fill_gaps(1, by="last", within=1)],
     "a column called filled": [START.key_by("is_filled").fill_gaps(1, by="last", within=1)],
+    # upserts
+    "keep_deleted without deleted": [CHANGES.upserts(deleted="gone", keep_deleted=5)],
+    "upserts after windows": [PLAIN.then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of a merge": [
+        bm.merge(a=START.key_by("team").window(TENS).accumulate(n=Count()), b=START.key_by("team"))
+        .window(TENS)
+        .accumulate(n=Count())
+        .then(bm.Pipeline().key_by("team").upserts())
+    ],
+    "a condition before upserts": [
+        UPSERTS.then(ROUNDS.where(SOME).accumulating_and_retracting().accumulate(n=Count()))
+    ],
+    "a condition after upserts": [UPSERTS.then(ROUNDS.where(SOME).accumulating_and_retracting().accumulate(n=Count()))],
+    "windows after upserts": [UPSERTS.then(ROUNDS.window(TENS).accumulate(n=Count()))],
+    "having after upserts": [UPSERTS.then(ROUNDS.where(SOME).accumulate(n=Count()))],
+    "a mode after upserts": [UPSERTS.then(ROUNDS.accumulating().accumulate(n=Count()))],
+    "a changelog before upserts": [UPSERTS, CHANGELOG.window(TENS).accumulate(n=Count())],
+    "a changelog after upserts": [UPSERTS, CHANGELOG.window(TENS).accumulate(n=Count())],
+    "a suppress after upserts": [SET.suppress(SOON)],
+    "upserts without keys": [UPSERTS],
+    "upserts of retractions": [UPDATING.accumulating().then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of versions": [UPDATING.discarding().then(bm.Pipeline().key_by("team").upserts())],
+    "upserts of panes without timestamp": [TIMED.then(bm.Pipeline().key_by("team").upserts())],
+    "a sequence that is a key": [CHANGES.upserts(sequence_by="rate")],
+    "a sequence of a reserved name": [CHANGES.upserts(sequence_by="rate")],
+    "upserts with a column called pane": [lambda: UPSERTS.run(TestStream().add([{**CHANGE, "my_pane": 5}]))],
+    "upserts by a list": [START.key_by("name").upserts()],
+    # rows of later stages
+    "a lag in a later stage": [AT_COLUMN],
+    "an idle timeout in a later stage": [AT_COLUMN],
+    "event time after then": [AT_COLUMN, PLAIN.then(bm.Pipeline().window(TENS).accumulate(n=Count()))],
+    "windows of panes at another time": [AT_COLUMN],
+    "final results at a column without delay": [
+        LATE.accumulating().suppress(bm.UntilWindowCloses()).then(BY_PLAYS.accumulating().allowed_lateness(5))
+    ],
+    "a time column that is missing": [PLAIN.then(bm.Pipeline().window(TENS).accumulate(n=Count()))],
+    "a time column of text": [
+        lambda: PLAIN.with_columns(at=pc.field("plays").cast("double")).then(BY_PLAYS).run(ONE_ROW)
+    ],
+    "explode of no array": [lambda: PLAIN.accumulate(items=Collect("score")).explode("items").run(ONE_ROW)],
+    "explode of versions": [PLAIN.accumulate(items=Collect("score")).explode("items")],
     # over
     "a frame is a text": [START.over(bm.Preceding("1 hour")).accumulate(n=Count())],
     "a span of no duration": [lambda: bm.Preceding("10 minutes"), lambda: bm.Preceding("1 hour 30 minutes")],

@@ -278,6 +278,6 @@ def refused(spark: SparkSession) -> None:
     bm.VersionedTable("1 day").get(["EUR"])  # type: ignore[arg-type]
     repr(bm.VersionedTable("1 day").get("EUR").value)  # type: ignore[union-attr]
     bm.VersionedTable("1 day", "rates.table")  # type: ignore[call-arg]
-    bm.sql("SELECT 1")  # type: ignore[call-arg]
+    bm.sql("SELECT 1", dialect="mysql")  # type: ignore[arg-type]
     bm.sql("SELECT 1", event_time="ts", watermark=30)  # type: ignore[arg-type]
     bm.Pipeline().on_error("skip")  # type: ignore[arg-type]

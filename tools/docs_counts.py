@@ -104,10 +104,14 @@ def code_texts(*folders: str, names: bool = False) -> Iterator[str]:
 ON_TOP = (
     "aggregates",
     "features",
+    "flink-sql",
     "gaps",
     "joins",
     "over",
     "peers",
+    "platforms",
+    "questions",
+    "questions-errors",
     "reference/accumulations",
     "reference/over",
     "rules/features",
@@ -115,6 +119,9 @@ ON_TOP = (
     "rules/joins",
     "rules/over",
     "rules/rolling",
+    "rules/stage-rows",
+    "rules/upserts",
+    "upserts",
 )
 """Pages of kinds of stages, lists of names, and what peers differ in: the limit of all words does not count them."""
 

@@ -139,6 +139,7 @@ ROOMS = {
     "beamish/kinds/gaps": room("gaps", compared=("gaps filled",)),
     "beamish/kinds/over": room("over", compared=("over", "over rows, counted")),
     "beamish/kinds/refine.py": room("refine", compared=("conditions and computed columns", "stage over conditions")),
+    "beamish/kinds/retime": room("retime", compared=("times of a column",)),
     "beamish/kinds/rolling": room(
         "rolling",
         compared=(
@@ -149,6 +150,7 @@ ROOMS = {
         ),
     ),
     "beamish/kinds/suppress": _SUPPRESS,
+    "beamish/kinds/upserts": room("upserts", compared=("upserts",)),
     "beamish/kinds/versions": _VERSIONS,
     "beamish/kinds/window/parts/anchors.py": (
         ("tests/kinds/window/test_anchored.py", "tests/test_transcripts.py"),

@@ -6,7 +6,8 @@ The site has no text of its own. Its pages are docs/, with
 - a page per example, with its program;
 - the gallery of examples/gallery.py, with a page that lists its figures;
 - under each rule of docs/rules the transcripts that name it, which the tests run;
-- the pictures that pages ask for, drawn from a run of the very blocks that stand above them.
+- the pictures that pages ask for, drawn from a run of the very blocks that stand above them;
+- llms.txt and llms-full.txt, for coding assistants (tools/llms.py).
 
 Links are written for a reader of the repository and changed here for a reader of the site.
 """
@@ -20,6 +21,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import llms
 from site_pictures import WIDE, draw, with_pictures
 
 ROOT = Path(__file__).parent.parent
@@ -57,6 +59,7 @@ def main() -> int:
     write_gallery(PAGES)
     for page in (PAGES / "rules").glob("*.md"):
         page.write_text(with_transcripts(page.read_text("utf-8")), "utf-8")
+    llms.write(PAGES)
     return 0
 
 

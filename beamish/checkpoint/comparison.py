@@ -42,6 +42,7 @@ OPTIONS = {
     "only_updated": ("a pane holds", _PANE),
     "derived": ("columns", _PANE),
     "having": ("having", _PANE),
+    "explode": ("explode", _PANE),
     "with_dropped": ("dropped", _BATCH),
     "on_error": ("dropped", _BATCH),
     "deduplication": ("duplicates", "deduplication applies from the next rows on"),
@@ -72,7 +73,7 @@ _LINES_OF = {
     "keys": ["rows"],
     "mode": ["a pane holds"],
     "timestamp combiner": ["timestamp"],
-    "conditions and computed columns": ["where", "columns", "having"],
+    "conditions and computed columns": ["where", "columns", "having", "explode"],
     "deduplication": ["duplicates"],
 }
 """The lines that tell a part of a stage for which its state is refused."""

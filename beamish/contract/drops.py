@@ -29,6 +29,7 @@ _REASONS = tuple(DropReason)
     OUT_OF_RETENTION,
     JOINED_ALREADY,
     ERROR,
+    SUPERSEDED,
 ) = range(len(_REASONS))
 _LATE = (EXPIRED, JOINED_ALREADY, DUPLICATE, OUT_OF_RETENTION)
 """Reasons that depend on how late a row is, for rows without windows."""

@@ -221,6 +221,8 @@ def elsewhere(changes: Mapping[str, Any]) -> str:
         return "filter the resulting DataFrame, df.filter(...), or the rows in a following stage: .then(bm.Pipeline().where(...)...)"
     if "derived" in changes:
         return "add the columns to the resulting DataFrame: df.withColumn(...)"
+    if "explode" in changes:
+        return "explode the rows of the resulting DataFrame, or give the column to a stage with windows: .then(bm.Pipeline().window(...).accumulate(items=First('items')).explode('items'))"
     if "deduplication" in changes:
         return "deduplicate the rows before: bm.Pipeline().event_time(...).deduplicate('id', within='1 hour').then(...)"
     return "declare it in a stage of its own: .then(bm.Pipeline().window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(...))"

@@ -83,6 +83,8 @@ class Side(Protocol):
     def path(self) -> tuple[str, ...]: ...
     @property
     def time(self) -> str | None: ...
+    @property
+    def bounds(self) -> Mapping[str, str]: ...
 
 
 class Joined(Protocol):
@@ -212,6 +214,7 @@ def _scope(joined: Joined, panes: DataFrame, rows: Frames) -> tuple[DataFrame, d
             present = held.isNotNull()
             names = list(rows[side.name].columns) if len(side.path) > 1 else [*side.keys, *type_.names]
             fields = [(name, column(side.keys[name]) if name in side.keys else held[name]) for name in names]
+            fields += [(name, _bound(which)) for name, which in side.bounds.items()]
         columns[side.alias] = [name for name, _ in fields]
         made[side.alias] = F.when(present, F.struct(*(value.alias(name) for name, value in fields)))
     single = {name: made[alias][name] for name, alias in joined.single(columns).items()}
@@ -224,6 +227,11 @@ def _scope(joined: Joined, panes: DataFrame, rows: Frames) -> tuple[DataFrame, d
     shown = {**{name: one for name, one in single.items() if name.lower() not in taken}, **made}
     rows_ = (one.alias(name) for name, one in shown.items())
     return panes.select(*rows_, *(one.alias(name, metadata=metadata[name]) for name, one in beside.items())), columns
+
+
+def _bound(which: str) -> Column:
+    """A bound of the window; its "time" is the last millisecond in it."""
+    return column("window")[which] if which != "time" else column("window")["end"] - F.expr("INTERVAL '0.001' SECOND")
 
 
 def _field_type(struct: Any, name: str) -> Any:

@@ -53,8 +53,9 @@ from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
 class Columns(Protocol):
     """The columns that hold expressions."""
 
-    offset: str | None
-    """The column that orders the rows of a group as they came; None: not declared."""
+    @property
+    def offset(self) -> str | None:
+        """The column that orders the rows of a group as they came; None: not declared."""
 
     def column(self, tree: Tree) -> str:
         """The name of the column of an expression."""
@@ -324,6 +325,18 @@ def _sum_list(a: _Arguments) -> Accumulation:
     return Sum(a.columns.computed("SUM_LIST", a.call.args, make))
 
 
+def _whole_mean(a: _Arguments) -> Aggregate:
+    """Flink's AVG of whole numbers, which is one; null without values."""
+    parts = {f"SUM({a.said()})": Sum(a.column()), f"COUNT({a.said()})": Count(a.column())}
+    total, count = map(quoted, parts)
+    of = [Node(COLUMN, value=(name,)) for name in parts]
+    zero = Node(LITERAL, value=0)
+    node = Node(
+        "CASE", (Node("<>", (of[1], zero)), Node("DIV", (Node("CAST", (of[0],), "bigint"), of[1])), Node(LITERAL))
+    )
+    return Aggregate(parts, f"CASE WHEN {count} <> 0 THEN {total} DIV {count} END", node)
+
+
 _REGRESSION = ("COUNT", "SLOPE", "INTERCEPT", "R2", "AVGX", "AVGY", "SXX", "SYY", "SXY")
 
 
@@ -360,6 +373,7 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggre
     "MIN": (1, 1, lambda a: Min(a.column())),
     "MAX": (1, 1, lambda a: Max(a.column())),
     "AVG": (1, 1, lambda a: Mean(a.column())),
+    "WHOLE AVG": (1, 1, _whole_mean),
     "MEAN": (1, 1, lambda a: Mean(a.column())),
     "VARIANCE": (1, 1, lambda a: Variance(a.column())),
     "VAR_SAMP": (1, 1, lambda a: Variance(a.column())),

@@ -10,6 +10,7 @@ import attrs
 from beamish.durations import Duration
 from beamish.kinds.over.options import Frame
 from beamish.statement.text import Span, Tree
+from beamish.watermarks import Watermark
 from beamish.windows import GlobalWindow, WindowOption
 
 CLAUSES = ("SELECT", "FROM", "WINDOW", "WHERE", "GROUP_BY", "HAVING", "EMIT")
@@ -118,6 +119,52 @@ Refinement = Literal["changes", "final"]
 
 
 @attrs.frozen
+class Dialect:
+    """Where the meaning of a statement depends on its dialect.
+
+    Attributes:
+        name: "ksqldb" or "flink".
+        bounds: the words for the bounds of a window, in upper case: its "start", "end", or "time", the last millisecond in it.
+        unnamed: the names of unnamed items of the SELECT list, before their number.
+        by_place: whether that is their place in the list; else they are counted by themselves.
+        hides_keys: whether an expression under GROUP BY may be missing in the SELECT list.
+        millis: whether a bound is a number of milliseconds as an operand of arithmetic.
+    """
+
+    name: DialectName
+    bounds: Mapping[str, str]
+    unnamed: str
+    by_place: bool
+    hides_keys: bool
+    millis: bool
+
+    def unnamed_item(self, place: int, number: int) -> str:
+        """The name of an item without one, by its place and its number among these."""
+        return f"{self.unnamed}{place if self.by_place else number}"
+
+
+DialectName = Literal["ksqldb", "flink"]
+KSQLDB = Dialect(
+    "ksqldb",
+    {"WINDOWSTART": "start", "WINDOWEND": "end"},
+    "KSQL_COL_",
+    by_place=False,
+    hides_keys=False,
+    millis=True,
+)
+
+
+FLINK = Dialect(
+    "flink",
+    {"WINDOW_START": "start", "WINDOW_END": "end", "WINDOW_TIME": "time"},
+    "EXPR$",
+    by_place=True,
+    hides_keys=True,
+    millis=False,
+)
+
+
+@attrs.frozen
 class Name:
     """A name and its place."""
 
@@ -160,10 +207,39 @@ class Rows:
     Attributes:
         name: as FROM says, without the database.
         alias: the name by which columns may be qualified; the same without AS.
+        windows: the windows that a function of Flink's gives the rows; None: it has none.
+        time: the event-time column that the statement names for it; None: it names none.
+        partition: the expressions that make a session; None: not set.
+        groups: the statement with GROUP BY whose groups they are; None: they are rows.
+        updated_within: how long before its end a window needs a row to be emitted; None: any row in it is enough.
     """
 
     name: str
     alias: str
+    windows: WindowOption | None = None
+    time: Name | None = None
+    partition: Sequence[Tree] | None = attrs.field(default=None, eq=False)
+    groups: Statement | None = attrs.field(default=None, eq=False)
+    updated_within: Duration | None = None
+
+
+@attrs.frozen
+class Schema:
+    """A source that the text declares.
+
+    Attributes:
+        name: its name.
+        event_time: its event-time column; None: not declared.
+        watermark: the watermark's policy, declared with it.
+        keys: the columns under PRIMARY KEY.
+        processing: the columns of processing time, in lower case.
+    """
+
+    name: Name
+    event_time: str | None
+    watermark: Watermark | None
+    keys: Sequence[str]
+    processing: Sequence[str] = ()
 
 
 How = Literal["inner", "left", "right", "full"]
@@ -176,18 +252,22 @@ class Join:
     Attributes:
         how: which rows without a match are shown.
         rows: the other source.
-        within: how far its rows may be before and after those of the first; None: it is a table.
+        within: how far its rows may be before and after those of the first; None: it is a table, or both are in windows.
         grace: how late rows may come; None: not set.
-        on: the condition.
+        on: the conditions, all of which hold.
         start: its place.
+        windows: the windows in which both are; None: they are in none.
+        as_of: the event-time column of the first source, at whose time a table is read; None: not named.
     """
 
     how: How
     rows: Rows
     within: tuple[Duration, Duration] | None
     grace: Duration | None
-    on: Tree
+    on: Sequence[Tree]
     start: int
+    windows: WindowOption | None = None
+    as_of: Name | None = None
 
 
 @attrs.frozen
@@ -214,12 +294,16 @@ class Emit:
         refinement: every change, or the final row; a pull query gives final rows.
         retracting: whether RETRACTING is set.
         every: at most how often; None: not set.
+        early: how often before the window's end, 0 for each row; None: not then.
+        late: how often after it, likewise; None: not then.
     """
 
     kind: Kind
     refinement: Refinement
     retracting: bool = False
     every: Duration | None = None
+    early: Duration | None = None
+    late: Duration | None = None
 
 
 @attrs.frozen(eq=False)
@@ -241,6 +325,9 @@ class Statement:
         end: the place of the last word.
         outer: the condition of a SELECT around it, over its items; None without.
         chosen: the items that the SELECT around it takes; empty: all.
+        filters: further conditions, on joined rows.
+        schemas: the sources that the text declares, by their names in lower case.
+        dialect: the dialect.
     """
 
     name: str | None
@@ -257,8 +344,17 @@ class Statement:
     end: int
     outer: Tree | None = None
     chosen: Sequence[Item] = ()
+    filters: Sequence[Tree] = ()
+    schemas: Mapping[str, Schema] = attrs.Factory(dict)
+    dialect: Dialect = KSQLDB
 
     @property
     def is_over(self) -> bool:
         """Whether its rows have values over the rows around them."""
         return any(item.over is not None for item in self.items)
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether its rows are those of the source, each with its windows."""
+        alone = not self.joins and "GROUP_BY" not in self.begins and not self.is_over
+        return self.rows.windows is not None and alone

@@ -11,11 +11,14 @@ from sqlglot import exp
 
 from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
+from beamish.modes import TimestampCombiner
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import Name, Statement
-from beamish.statement.expressions import Expression, over_rows
-from beamish.statement.grammar import parsed
+from beamish.statement.clauses import KSQLDB, DialectName, Name, Statement
+from beamish.statement.expressions import Expression, all_of, over_rows
+from beamish.statement.flink_grammar import FlinkParser
+from beamish.statement.grammar import StatementParser, parsed
+from beamish.statement.groups import Groups
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
 from beamish.statement.over import FUNCTIONS, OverRows, compiled_over
@@ -27,10 +30,12 @@ from beamish.statement.over_panes import (
     check_known,
     check_name,
     shown_of,
+    updated_panes,
     without_brackets,
 )
 from beamish.statement.tables import Table
 from beamish.statement.text import Call, Text, Tree, span_of
+from beamish.statement.top_panes import numbered_panes
 from beamish.statement.top_rows import ROWS
 from beamish.windows import Sessions
 
@@ -92,27 +97,43 @@ class Compiled:
         return self.joined.shown(self.read.items, columns)
 
 
-def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compiled:
+_PARSERS: Mapping[DialectName, type[StatementParser]] = {"ksqldb": StatementParser, "flink": FlinkParser}
+
+
+def compiled(text: Text, sources: Sources, aggregates: UserAggregates, dialect: DialectName) -> Compiled:
     """Compile a statement.
 
     Args:
         text: the statement.
         sources: the streams and tables.
         aggregates: the user's own.
+        dialect: its dialect.
 
     Raises:
         SqlError: it is not one, or its parts do not go together.
     """
-    read = sources.named(parsed(text, {*NAMES, *FUNCTIONS, *aggregates}))
-    if read.is_over:
+    read = parsed(_PARSERS[dialect](text, {*NAMES, *FUNCTIONS, *aggregates}), text)
+    sources = sources.declared(text, read)
+    read = sources.named(read)
+    if read.rows.groups is not None:
+        return _of_groups(text, read, read.rows.groups, sources, aggregates)
+    if read.is_over or read.is_of_windows:
         over = compiled_over(text, read, sources, aggregates)
         items = [item for item in over.items if item is not None]
         return Compiled(text, read, [over.rows], over.pipeline, None, over.having, items, over.places, over)
     if read.joins:
         return _joined(text, read, sources)
+    return _grouped(text, read, sources, aggregates)
+
+
+def _grouped(
+    text: Text, read: Statement, sources: Sources, aggregates: UserAggregates, of: Compiled | None = None
+) -> Compiled:
+    """Compile a statement with GROUP BY; ``of``: over the groups of another."""
     owners = (read.rows.alias.lower(),)
     table = Table(text, read.rows, sources.tables[read.rows.name]) if read.rows.name in sources.tables else None
-    before = Before(text, owners, {} if table is None else table.spelled, sources.offset)
+    before: Before | Groups = Before(text, owners, {} if table is None else table.spelled, sources.offset)
+    before = before if of is None else Groups.of(text, of.grouped)
     if read.where is not None:
         _check_no_aggregate(text, read.where, "WHERE", "WHERE is over rows; put conditions on aggregates under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
@@ -123,24 +144,49 @@ def compiled(text: Text, sources: Sources, aggregates: UserAggregates) -> Compil
         table.check(read, [tree for tree in trees if tree is not None])
     aggregates_ = {call.span: aggregate_of(text, call, aggregates, before, owners) for call in calls}
     accumulations = {name: one for aggregate in aggregates_.values() for name, one in aggregate.accumulations.items()}
-    panes = Panes(text, keys, aggregates_, owners, "WINDOW" in read.begins, aliases_of(text, read.items))
+    windowed = not read.windows.option.is_all_of_time
+    panes = Panes(text, keys, aggregates_, owners, windowed, aliases_of(text, read.items), read.dialect)
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
-    if table is None:
-        rows, latest, stage = before.input(read.rows, kept), None, sources.stream(read.rows.name)
+    if isinstance(before, Groups):
+        assert of is not None  # noqa: S101 - they are its groups
+        before.check_time(read.rows)
+        rows, latest, stage = of.inputs[0], of.pipeline, Pipeline()
+    elif table is None:
+        rows, latest, stage = before.input(read.rows, kept), None, sources.stream(text, read.rows, timed=windowed)
     else:
         rows, latest, stage = table.of(before, read.where)
     stage = sources.finish(stage)
-    with text.at(read.begins["GROUP_BY"]):
+    with text.at(_begins(read)):
         stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
         stage = stage.allowed_lateness(read.windows.grace or 0).accumulate(**accumulations)
+        if read.rows.updated_within is not None:
+            stage = stage.timestamp_combiner(TimestampCombiner.LATEST)
+            updated = updated_panes(text, read.rows.updated_within, read.begins["SELECT"])
+            having = updated if having is None else all_of([updated, having])
         vanishes = having is not None or table is not None or isinstance(read.windows.option, Sessions)
         stage = emitting(stage, read.emit, vanishes=vanishes)
         pipeline = stage if latest is None else latest.then(stage)
-        pipeline.flow.check()
+        pipeline.flow.completed.check()
     places = {f"key_by({key.name!r})": span_of(key.tree).start for key in keys}
     places |= {f"accumulate({name}=": span.start for span, one in aggregates_.items() for name in one.accumulations}
     return Compiled(text, read, [rows], pipeline, None, having, shown, places)
+
+
+def _of_groups(
+    text: Text, read: Statement, groups: Statement, sources: Sources, aggregates: UserAggregates
+) -> Compiled:
+    """Compile a statement that numbers the groups of another, or groups them again."""
+    plain = attrs.evolve(sources, on_error="fail", with_dropped=False)
+    inner = _grouped(text, plain.named(groups), plain, aggregates)
+    if not read.is_over:
+        return _grouped(text, read, sources, aggregates, inner)
+    over = numbered_panes(text, read, inner.grouped, inner.inputs, inner.pipeline)
+    over = attrs.evolve(over, pipeline=sources.finish(over.pipeline))
+    items = [item for item in over.items if item is not None]
+    return Compiled(
+        text, read, inner.inputs, over.pipeline, None, over.having, items, {**inner.places, **over.places}, over
+    )
 
 
 def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
@@ -152,7 +198,8 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
                 read.begins[clause],
                 f"{clause.replace('_', ' ')} over a join: a statement joins or groups; group the joined rows in a second one",
             )
-    having = None if read.where is None else joined.expression(read.where)
+    conditions = [joined.expression(tree) for tree in (read.where, *read.filters) if tree is not None]
+    having = all_of(conditions) if conditions else None
     for item in read.items:
         joined.check(item)
     with text.at(read.joins[0].start):
@@ -160,7 +207,7 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
     return Compiled(text, read, joined.inputs, pipeline, joined, having, (), joined.places)
 
 
-def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
+def _keys(text: Text, read: Statement, before: Before | Groups) -> list[Key]:
     keys: list[Key] = []
     for tree in read.group_by:
         _check_no_aggregate(text, tree, "GROUP BY", "it is computed per group; put it in the SELECT list")
@@ -185,6 +232,11 @@ def _keys(text: Text, read: Statement, before: Before) -> list[Key]:
     return keys
 
 
+def _begins(read: Statement) -> int:
+    """The place of GROUP BY; that of SELECT if all rows are one group."""
+    return read.begins.get("GROUP_BY", read.begins["SELECT"])
+
+
 def _calls(text: Text, read: Statement) -> list[Call]:
     trees = [item.tree for item in read.items] + ([] if read.having is None else [read.having])
     calls = [call for tree in trees for call in calls_in(tree)]
@@ -196,7 +248,7 @@ def _calls(text: Text, read: Statement) -> list[Call]:
     if not calls:
         check_known(text, (node for tree in trees for node in tree.walk()))
         raise text.error(
-            read.begins["GROUP_BY"],
+            _begins(read),
             "GROUP BY without an aggregate: add one, such as COUNT(*) AS n; an aggregate of your own is declared: "
             "bm.sql(..., aggregates={'NAME': lambda column: ...})",
         )
@@ -243,8 +295,10 @@ def _query_words(statement: Compiled) -> str:
     if kind == "pull":
         return f"pull: asks a batch DataFrame once, one final row for each {_slot(statement)}"
     if statement.read.emit.refinement == "final":
-        when = "its time is passed" if statement.over else "the window expires"
-        when = "all rows are there, as in a batch" if statement.rows_within else when
+        read = statement.read
+        windowed = not read.windows.option.is_all_of_time or read.rows.groups is not None
+        when = "the window expires" if windowed or not statement.over else "its time is passed"
+        when = "all rows are there, as in a batch" if statement.rows_within and not windowed else when
         return f"{kind}{name}, final rows: one for each {_slot(statement)}, when {when}"
     return f"{kind}{name}, changes: a PANE sets its {_slot(statement)}, a RETRACTION takes that back"
 
@@ -260,8 +314,9 @@ def _after(statement: Compiled) -> Iterator[Line]:
     yield "shown", f"{', '.join(map(_one_line, _shown(statement)))}; then window, pane and timestamp"
     windows = statement.read.windows
     unsaid = []
-    if windows.grace is None and not windows.option.is_all_of_time:
-        unsaid.append("GRACE PERIOD is not set, so it is 0: a row after its window's end is dropped")
+    if windows.grace is None and not windows.option.is_all_of_time and statement.read.rows.windows is None:
+        lateness = "GRACE PERIOD" if statement.read.dialect is KSQLDB else "table.exec.emit.allow-lateness"
+        unsaid.append(f"{lateness} is not set, so it is 0: a row after its window's end is dropped")
     if windows.retention is not None:
         unsaid.append(f"RETENTION {windows.retention} has no effect: the sink keeps the results")
     if statement.read.properties:
@@ -276,7 +331,7 @@ def _shown(statement: Compiled) -> Iterator[str]:
         yield said if item.alias is None else f"{said} as {item.alias.text}"
     for one in statement.grouped:
         name, said = one.expression.name, one.expression.said
-        yield name if name.lower() == _one_line(said).lower() else f"{said} as {name}"
+        yield name if _one_line(said).lower() in (name.lower(), "*") else f"{said} as {name}"
 
 
 def _one_line(said: str) -> str:

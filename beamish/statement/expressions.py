@@ -13,6 +13,7 @@ import attrs
 from sqlglot import exp
 
 from beamish.errors import SqlError
+from beamish.statement.clauses import KSQLDB
 from beamish.statement.names import is_known, unknown
 from beamish.statement.text import Span, Text, Tree, function_of, span_of, word_of
 
@@ -281,9 +282,6 @@ def _literal(tree: Tree) -> Any:
     return Decimal(digits) if "." in digits else int(digits)
 
 
-WINDOW_BOUNDS: Mapping[str, str] = {"WINDOWSTART": "start", "WINDOWEND": "end"}
-
-
 @attrs.frozen
 class Expression:
     """An expression, for Spark and in process.
@@ -325,7 +323,7 @@ def over_rows(text: Text, tree: Tree, name: str, owners: Collection[str]) -> Exp
     known: dict[int, Node] = {}
     for column in columns_of(tree):
         path, span = path_of(column, owners), span_of(column)
-        if len(path) == 1 and path[0].upper() in WINDOW_BOUNDS:
+        if len(path) == 1 and path[0].upper() in KSQLDB.bounds:
             raise text.error(
                 span.start, f"{path[0].upper()}: rows are in no window yet; it may stand in the SELECT list only"
             )
@@ -347,6 +345,15 @@ def expression(
     return Expression(name, sql, node_of(tree, text, known), text[span], text, span.start)
 
 
+def all_of(conditions: Sequence[Expression]) -> Expression:
+    """The conjunction of conditions, at least one."""
+    first, *others = conditions
+    for one in others:
+        sql, node = f"({first.sql}) AND ({one.sql})", Node("AND", (first.node, one.node), at=first.at)
+        first = attrs.evolve(first, sql=sql, node=node, said=f"{first.said} AND {one.said}")
+    return first
+
+
 def _typed(text: Text, tree: Tree) -> Iterator[tuple[Span, str]]:
     """The parts that Spark writes differently from ksqlDB, with Spark's words."""
     for node in tree.walk():
@@ -356,6 +363,9 @@ def _typed(text: Text, tree: Tree) -> Iterator[tuple[Span, str]]:
             yield from ((gap, ".") for gap in gaps if "->" in text[gap])
         elif isinstance(node, exp.PropertyEQ):
             yield from _assigned(text, node)
+        elif isinstance(node, exp.IntDiv):  # the / of whole numbers in Flink
+            gap = Span(span_of(node.this).end, span_of(node.expression).start)
+            yield from ((Span(one.start, one.end + 1), " DIV ") for one in text.words(gap) if one.text == "/")
         elif isinstance(node, exp.Array) and (found := re.match(r"ARRAY\s*\[", text[span_of(node)], re.IGNORECASE)):
             span = span_of(node)
             yield Span(span.start + found.end() - 1, span.start + found.end()), "("

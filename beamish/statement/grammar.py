@@ -1,8 +1,8 @@
-"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's."""
+"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; flink_grammar.py has those of Flink."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -39,7 +39,6 @@ from beamish.windows import FixedWindows, Sessions, SlidingWindows, WindowOption
 T = TypeVar("T")
 
 _WINDOWS = ("TUMBLING", "HOPPING", "SESSION")
-_BEGIN = frozenset(clause.replace("_", " ") for clause in CLAUSES)
 _RESERVED = frozenset(CLAUSES) - {"WINDOW", "EMIT"}
 """The words that cannot name a column."""
 _READ = ", ".join(word for word, says in PROPERTIES.items() if says is None)
@@ -47,25 +46,25 @@ _OUTER: Mapping[str, How] = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 
-def parsed(text: Text, aggregates: Collection[str]) -> Statement:
+def parsed(parser: StatementParser, text: Text) -> Statement:
     """Read a statement.
 
     Args:
+        parser: that of its dialect.
         text: the statement.
-        aggregates: the names of aggregates, in upper case.
 
     Raises:
         SqlError: it is not one.
     """
+    parser.check_literals()
     tokens = list(text.tokens)
-    if tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
         raise text.error(0, "there is no statement; write SELECT ... FROM ... GROUP BY ...")
     for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
+        if token.token_type == TokenType.SEMICOLON and not parser.several:
             raise text.error(token.start, "';' within the text: bm.sql takes one statement; give it each by itself")
-    parser = StatementParser(text, aggregates)
     try:
         parser.parse(tokens, text.sql)
     except SqlError:
@@ -74,7 +73,20 @@ def parsed(text: Text, aggregates: Collection[str]) -> Statement:
         raise text.error(stuck.at, f"this cannot be read as an expression: {stuck}; mend it, or take it out") from None
     except Exception as error:  # whatever a text does to a parser, the text is wrong
         raise text.error(0, f"this cannot be read: {error}") from error
+    if "statement" not in vars(parser):
+        raise text.error(len(text.sql), f"a query is missing after the declarations; the clauses are {parser.order}")
     return parser.statement
+
+
+def conjuncts(tree: Tree) -> Iterator[Tree]:
+    """The conditions of a conjunction, without brackets around them."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    if isinstance(tree, exp.And):
+        yield from conjuncts(tree.this)
+        yield from conjuncts(tree.expression)
+    else:
+        yield tree
 
 
 @attrs.frozen
@@ -91,13 +103,19 @@ class StatementParser(ExpressionParser):
 
     statement: Statement
     inner: Inner | None = None
+    clauses: Sequence[str] = CLAUSES
+    several = False
+    """Whether statements that declare sources come before it."""
+
+    def check_literals(self) -> None:
+        """Check the literals of the text before it is cut into words."""
 
     def _parse_statement(self) -> Any:
         self.statement = self._statement()
         return exp.Null()
 
-    def _statement(self) -> Statement:
-        name, properties = self._created()
+    def _read_clauses(self) -> tuple[dict[str, Token], dict[str, Any], Token]:
+        """The clauses: the word that begins each, what is read of it, and the last word."""
         begins: dict[str, Token] = {}
         parts: dict[str, Any] = {}
         here = ""
@@ -105,17 +123,21 @@ class StatementParser(ExpressionParser):
             token, clause = self._curr, self._clause()
             if clause is None or (not begins and clause != "SELECT"):
                 raise self._stray(here)
-            if here and CLAUSES.index(clause) <= CLAUSES.index(here):
+            if here and self.clauses.index(clause) <= self.clauses.index(here):
                 twice = "is there twice" if clause in begins else f"comes before {word_of(begins[here])}"
                 raise self._text.error(
-                    token.start, f"{word_of(token)} {twice}; the clauses are {ORDER}, each once, in this order"
+                    token.start, f"{word_of(token)} {twice}; the clauses are {self.order}, each once, in this order"
                 )
             self._advance()
             if not self._curr or self._curr.token_type.name in _RESERVED:
-                raise self._text.error(token.start, f"{word_of(token)} is empty; the clauses are {ORDER}")
+                raise self._text.error(token.start, f"{word_of(token)} is empty; the clauses are {self.order}")
             here, begins[clause] = clause, token
             parts[clause] = self._CLAUSES[clause](self)
-        last = self._prev
+        return begins, parts, self._prev
+
+    def _statement(self) -> Statement:
+        name, properties = self._created()
+        begins, parts, last = self._read_clauses()
         rows, joins = parts.get("FROM", (None, ()))
         outer: dict[str, Any] = {}
         if self.inner is not None:
@@ -169,7 +191,8 @@ class StatementParser(ExpressionParser):
     def _clause(self) -> str | None:
         """The clause that the next word begins where no operand can stand; None: it begins none."""
         word = word_of(self._curr)
-        return word.replace(" ", "_") if word in _BEGIN else None
+        clause = word.replace(" ", "_")
+        return clause if clause in self.clauses and "_" not in word else None
 
     def _stray(self, here: str) -> SqlError:
         token = self._curr
@@ -178,10 +201,10 @@ class StatementParser(ExpressionParser):
             says = STATEMENTS.get(word_of(token)) or REFUSED.get(
                 kind, f"{token.text!r}: a statement begins with SELECT or CREATE TABLE name AS SELECT"
             )
-            return self._text.error(token.start, f"{says}; the clauses are {ORDER}")
+            return self._text.error(token.start, f"{says}; the clauses are {self.order}")
         if kind in REFUSED:
             return self._text.error(token.start, REFUSED[kind])
-        if here in RULES:
+        if here in self.rules:
             return self._expected("expected the end of the clause", here)
         return self._text.error(
             token.start,
@@ -248,9 +271,12 @@ class StatementParser(ExpressionParser):
         named = self._curr and self._curr.token_type.name in ("VAR", "IDENTIFIER") and self._clause() is None
         return Item(tree, self._name("a name", "SELECT") if named else None, over)
 
-    def _over(self) -> Over:
+    def _over(self) -> Any:
         start = self._curr.start
         self._advance()
+        return self._over_in_brackets(start)
+
+    def _over_in_brackets(self, start: int) -> Over:
         self._need("OVER", "(")
         first, partition = self._curr or self._prev, list[Tree]()
         if self._match(TokenType.PARTITION_BY):
@@ -353,7 +379,7 @@ class StatementParser(ExpressionParser):
                 self._need("JOIN", "PERIOD")
                 grace = self._duration("GRACE PERIOD", "JOIN", least=0)
         self._need("JOIN", "ON")
-        return Join(how or "inner", rows, within, grace, self._operand(), start)
+        return Join(how or "inner", rows, within, grace, [*conjuncts(self._operand())], start)
 
     def _within(self) -> tuple[Duration, Duration]:
         if not self._match(TokenType.L_PAREN):

@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import attrs
 
+from beamish.durations import Duration
 from beamish.errors import OptionError
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
-from beamish.statement.clauses import Emit, Rows, Statement
+from beamish.statement.clauses import Emit, Rows, Schema, Statement
 from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, over_rows
 from beamish.statement.text import Text, Tree, normal, span_of
-from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
+from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly, Trigger
 
 
 def _check_tables(_: Any, __: Any, tables: Any) -> None:
@@ -46,6 +47,7 @@ class Sources:
         on_error: as for ``Pipeline.on_error``.
         with_dropped: whether dropped rows are emitted.
         offset: the column that orders the rows of a group as they came; None: not declared.
+        schemas: those that the text declares, by their names in lower case.
     """
 
     event_time: Any
@@ -54,6 +56,39 @@ class Sources:
     on_error: Literal["fail", "drop"]
     with_dropped: bool
     offset: str | None = attrs.field(default=None, validator=_check_offset)
+    schemas: Mapping[str, Schema] = attrs.Factory(dict)
+
+    def declared(self, text: Text, read: Statement) -> Sources:
+        """With the sources that the text declares; a versioned one, which is read as of a time, is a table.
+
+        Args:
+            text: the statement.
+            read: the statement, read.
+
+        Raises:
+            SqlError: one is declared in an argument too.
+        """
+        tables = dict(self.tables)
+        for schema in read.schemas.values():
+            if schema.name.text.lower() in map(str.lower, tables):
+                raise text.error(
+                    schema.name.start, f"{schema.name.text} is also in bm.sql(..., tables=): leave one of the two out"
+                )
+            given = self.event_time is not None or self.watermark is not None
+            if schema.event_time is not None and given:
+                raise text.error(
+                    schema.name.start,
+                    f"{schema.name.text} declares a WATERMARK, and bm.sql(..., event_time=, watermark=) is given too: leave one of "
+                    "the two out",
+                )
+        for join in read.joins:
+            schema_ = read.schemas.get(join.rows.name.lower())
+            if join.as_of is not None and schema_ is not None and schema_.event_time is not None and schema_.keys:
+                with text.at(schema_.name.start):
+                    assert schema_.watermark is not None  # noqa: S101 - declared with the event time
+                    rows = Pipeline().event_time(schema_.event_time, schema_.watermark)
+                    tables[join.rows.name] = rows.key_by(*schema_.keys).versions("1 day")
+        return attrs.evolve(self, tables=tables, schemas=read.schemas)
 
     def named(self, read: Statement) -> Statement:
         """A statement that names the tables as they are declared: names of tables are case-insensitive."""
@@ -65,9 +100,40 @@ class Sources:
         joins = [attrs.evolve(join, rows=rows(join.rows)) for join in read.joins]
         return attrs.evolve(read, rows=rows(read.rows), joins=joins)
 
-    def stream(self, name: str) -> Pipeline:
-        """The rows of a stream (OptionError: it has no event time or watermark)."""
-        return Pipeline().event_time(_of("event_time", self.event_time, name), _of("watermark", self.watermark, name))
+    def stream(self, text: Text, rows: Rows, *, timed: bool = True) -> Pipeline:
+        """The rows of a stream.
+
+        Args:
+            text: the statement.
+            rows: the source.
+            timed: whether it needs an event time.
+
+        Raises:
+            OptionError: the arguments do not name its event time or watermark.
+            SqlError: the text does not, or names another.
+        """
+        schema, name = self.schemas.get(rows.name.lower()), rows.name
+        event_time, watermark = self.event_time, self.watermark
+        if schema is not None and schema.event_time is not None:
+            event_time, watermark = schema.event_time, schema.watermark
+        if rows.time is not None and event_time is None:
+            event_time = rows.time.text
+        if watermark is None or event_time is None:
+            if not timed and event_time is None and watermark is None:
+                return Pipeline()
+            raise text.error(
+                rows.time.start if rows.time is not None else 0,
+                f"{name} has no event time with a watermark: declare both in the text before the SELECT, CREATE TABLE {name} (ts "
+                "TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND); or give bm.sql(..., event_time='ts', watermark=...)",
+            )
+        event_time = _of("event_time", event_time, name)
+        if rows.time is not None and (not isinstance(event_time, str) or event_time.lower() != rows.time.text.lower()):
+            raise text.error(
+                rows.time.start,
+                f"{rows.time.text}: the event time of {name} is {event_time}, and windows are of it; name it here, or declare the other "
+                "one as event time",
+            )
+        return Pipeline().event_time(event_time, _of("watermark", watermark, name))
 
     def finish(self, pipeline: Pipeline) -> Pipeline:
         """The pipeline with its handling of rows that fail."""
@@ -91,9 +157,20 @@ def emitting(pipeline: Pipeline, emit: Emit, *, vanishes: bool) -> Pipeline:
     """
     if emit.refinement == "final":
         return pipeline.trigger(Never()).accumulating()
+    if emit.early is not None or emit.late is not None:
+        trigger: Trigger = AfterWatermark(early=_each(emit.early), late=_each(emit.late))
+        pipeline = pipeline.trigger(trigger).on_time_behavior(OnTimeBehavior.FIRE_IF_NON_EMPTY)
+        return pipeline.accumulating_and_retracting()
     trigger = Always() if emit.every is None else Repeatedly(AfterProcessingTime(emit.every))
     pipeline = pipeline.trigger(trigger).on_time_behavior(OnTimeBehavior.FIRE_IF_NON_EMPTY)
     return pipeline.accumulating_and_retracting() if vanishes or emit.retracting else pipeline.accumulating()
+
+
+def _each(delay: Duration | None) -> Trigger | None:
+    """A trigger that fires so often; 0: with each row; None: none."""
+    if delay is None:
+        return None
+    return Repeatedly(AfterProcessingTime(delay)) if delay else Always()
 
 
 @attrs.frozen

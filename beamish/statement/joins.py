@@ -9,15 +9,14 @@ from typing import Any
 import attrs
 from sqlglot import exp
 
-from beamish.accumulations import InnerJoin, LeftOuterJoin, RightOuterJoin
-from beamish.durations import Duration
+from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.joining import as_of_join, merge
 from beamish.kernels.column_names import quoted
 from beamish.kernels.field_paths import parts_of
 from beamish.kinds.versions.options import VALID_FROM
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import calls_in
-from beamish.statement.clauses import Item, Join, Name, Rows, Statement
+from beamish.statement.clauses import Dialect, Item, Join, Name, Rows, Statement
 from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.over_panes import Shown, check_deterministic, check_new_name, own_name, without_brackets
@@ -26,7 +25,7 @@ from beamish.windows import Within
 
 PAIR = "pair"
 """The column of a merge that holds the joined rows."""
-_JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin}
+_JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin, "full": FullOuterJoin}
 
 
 @attrs.frozen
@@ -40,6 +39,7 @@ class Side:
         path: the column that holds the row; empty: the row's columns are columns of the output.
         table: the table that it is; None: it is a stream.
         time: the event-time column, whose latest value of all sides is the time of a joined row; None: it has the stream's.
+        bounds: by their names the bounds of its row's window, which it has as columns.
     """
 
     alias: str
@@ -48,11 +48,12 @@ class Side:
     path: tuple[str, ...]
     table: Pipeline | None = None
     time: str | None = None
+    bounds: Mapping[str, str] = attrs.Factory(dict)
 
     def columns(self, given: Iterable[str]) -> list[str]:
         """Its columns, if its rows are given with these."""
         if self.table is None:
-            return list(given)
+            return [*given, *self.bounds]
         options = self.table.flow.stage.declared("versions")
         hidden = {*self.keys, options.deleted, options.sequence_by, self.table.flow.sources[0].event_time}
         values = [name for name in given if name not in hidden] if options.values is None else options.values
@@ -68,12 +69,14 @@ class Joined:
         inputs: the streams.
         sides: the streams and tables.
         places: the place of each expression under ON, by the words that the pipeline's errors have for it.
+        dialect: the dialect.
     """
 
     text: Text
     inputs: Sequence[Input]
     sides: Sequence[Side]
     places: Mapping[str, int]
+    dialect: Dialect
 
     def expression(self, tree: Tree) -> Expression:
         """An expression over joined rows (SqlError: it has an aggregate, or is not deterministic)."""
@@ -124,7 +127,7 @@ class Joined:
     def shown(self, items: Sequence[Item], columns: Mapping[str, Sequence[str]]) -> list[Shown]:
         """The items of the SELECT list over inputs with these columns (SqlError: one has a name that is taken)."""
         unnamed = count()
-        made = [one for item in items for one in self._expressions(item, columns, unnamed)]
+        made = [one for place, item in enumerate(items) for one in self._expressions(item, columns, place, unnamed)]
         plain = [name.text.lower() for name, _, _ in made]
         shown: list[Shown] = []
         for name, owner, one in made:
@@ -136,14 +139,15 @@ class Joined:
         return shown
 
     def _expressions(
-        self, item: Item, columns: Mapping[str, Sequence[str]], unnamed: Iterator[int]
+        self, item: Item, columns: Mapping[str, Sequence[str]], place: int, unnamed: Iterator[int]
     ) -> Iterator[tuple[Name, str | None, Expression]]:
         """The expressions of an item, their names, and the alias that tells apart columns of one name."""
         at = span_of(item.tree).start
         if not item.tree.is_star:
             own = None if item.alias else own_name(item)
             owner = self._path(item.tree)[0] if own and isinstance(item.tree, exp.Column) else None
-            yield item.alias or own or Name(f"KSQL_COL_{next(unnamed)}", at), owner, self.expression(item.tree)
+            named = item.alias or own or Name(self.dialect.unnamed_item(place, next(unnamed)), at)
+            yield named, owner, self.expression(item.tree)
             return
         of = item.tree.table.lower() if isinstance(item.tree, exp.Column) else None
         for alias in [alias for alias in columns if of in (None, alias.lower())]:
@@ -179,10 +183,11 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
             others[0].start,
             "a statement joins two streams, or a stream with tables; join its output in a second statement",
         )
-    if first.within is not None:
-        return _pairs(text, read, first, first.within, sources)
+    if first.within is not None or first.windows is not None:
+        return _pairs(text, read, first, sources)
     before = Before(text, (read.rows.alias.lower(),))
-    pipeline, sides = sources.stream(read.rows.name), [Side(read.rows.alias, read.rows.name, {}, ())]
+    stream = attrs.evolve(read.rows, time=first.as_of)
+    pipeline, sides = sources.stream(text, stream), [Side(read.rows.alias, read.rows.name, {}, ())]
     final = read.emit.refinement == "final"
     if read.emit.every is not None:
         raise text.error(
@@ -196,7 +201,7 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
         on = {before.column(mine): keys_by_path.get(_lower(theirs), ".".join(theirs)) for mine, theirs in pairs}
         with text.at(join.start):
             inputs: dict[str, Any] = {read.rows.name: pipeline, join.rows.name: table}
-            waits = table.flow.stage.declared("versions").allowed_lateness if final else 0
+            waits = table.flow.stage.declared("versions").allowed_lateness if final and join.as_of is None else 0
             pipeline = as_of_join(**inputs, on=on, how=join.how, grace=waits, early=not final)
             pipeline = pipeline if final else pipeline.accumulating_and_retracting()
         keys = {theirs: mine for mine, theirs in on.items()}
@@ -204,33 +209,36 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
         places |= {f"{read.rows.name}'s {name!r}": at for name, at in columns}
         sides.append(Side(join.rows.alias, join.rows.name, keys, (join.rows.name,), table))
         aliases.append(join.rows.alias)
-    return pipeline, Joined(text, [before.input(read.rows, None)], sides, places)
+    return pipeline, Joined(text, [before.input(read.rows, None)], sides, places, read.dialect)
 
 
-def _pairs(
-    text: Text, read: Statement, join: Join, within: tuple[Duration, Duration], sources: Sources
-) -> tuple[Pipeline, Joined]:
+def _pairs(text: Text, read: Statement, join: Join, sources: Sources) -> tuple[Pipeline, Joined]:
     """Two streams."""
     rows = (read.rows, join.rows)
     befores = [Before(text, (one.alias.lower(),)) for one in rows]
     on = [*_on(text, join, [read.rows.alias])]
     keys = [[before.column(pair[at]) for pair in on] for at, before in enumerate(befores)]
     inputs, sides = [], []
+    streams: dict[str, Pipeline] = {}
+    bounds = {} if join.windows is None else {word.lower(): which for word, which in read.dialect.bounds.items()}
     for at, one in enumerate(rows):
         inputs.append(befores[at].input(one, None))
-        time = sources.stream(one.name).flow.sources[0].event_time
+        streams[one.name] = sources.stream(text, one).key_by(*keys[at])
+        time = streams[one.name].flow.sources[0].event_time
         if not isinstance(time, str):
             raise text.error(
                 join.start,
                 f"event_time of {one.name}: {time} must be the name of a column, since a joined row has the later of two times; "
                 "add the column first: df.withColumn(...)",
             )
-        sides.append(Side(one.alias, one.name, dict(zip(keys[at], keys[0], strict=True)), (PAIR, one.name), time=time))
-    (left, right), (before, after) = (one.name for one in rows), within
-    streams = {one.name: sources.stream(one.name).key_by(*named) for one, named in zip(rows, keys, strict=True)}
+        path = (PAIR, one.name)
+        sides.append(
+            Side(one.alias, one.name, dict(zip(keys[at], keys[0], strict=True)), path, time=time, bounds=bounds)
+        )
+    left, right = (one.name for one in rows)
     is_outer, final = join.how != "inner", read.emit.refinement == "final"
     with text.at(join.start):
-        window = Within(after, of=left, after=before) if join.how == "right" else Within(before, of=right, after=after)
+        window = _within(join, left, right) if join.windows is None else join.windows
         pipeline = merge(**streams).window(window).allowed_lateness(join.grace or 0)
         pipeline = emitting(pipeline, read.emit, vanishes=is_outer)
         pipeline = pipeline if is_outer or final else pipeline.discarding()
@@ -239,7 +247,13 @@ def _pairs(
     places = {
         f"key_by({name!r})": span_of(pair[at]).start for at in (1, 0) for name, pair in zip(keys[at], on, strict=True)
     }
-    return pipeline, Joined(text, inputs, sides, places)
+    return pipeline, Joined(text, inputs, sides, places, read.dialect)
+
+
+def _within(join: Join, left: str, right: str) -> Within:
+    assert join.within is not None  # noqa: S101 - the streams are in no windows
+    before, after = join.within
+    return Within(after, of=left, after=before) if join.how == "right" else Within(before, of=right, after=after)
 
 
 def _check_names(text: Text, rows: Sequence[Rows], at: int) -> None:
@@ -254,9 +268,15 @@ def _check_names(text: Text, rows: Sequence[Rows], at: int) -> None:
 
 def _check(text: Text, join: Join, sources: Sources) -> None:
     name, is_table = join.rows.name, join.rows.name in sources.tables
+    if join.as_of is not None and not is_table:
+        raise text.error(
+            join.start,
+            f"FOR SYSTEM_TIME AS OF: {name} is not a versioned table: declare it, CREATE TABLE {name} (..., WATERMARK FOR ts AS ts, PRIMARY "
+            f"KEY (k) NOT ENFORCED), or give bm.sql(..., tables={{{name!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}})",
+        )
     if is_table and join.within is not None:
         raise text.error(join.start, f"WITHIN: {name} is a table, which has a version at any time; leave WITHIN out")
-    if not is_table and join.within is None:
+    if not is_table and join.within is None and join.windows is None:
         raise text.error(
             join.start,
             f"JOIN {name} without WITHIN: two streams are joined within a time: JOIN {name} WITHIN 10 MINUTES ON ...; a table is "
@@ -264,12 +284,6 @@ def _check(text: Text, join: Join, sources: Sources) -> None:
         )
     if is_table and join.how in ("right", "full"):
         raise text.error(join.start, f"{join.how.upper()} JOIN: a table emits no rows of its own; use LEFT or INNER")
-    if join.how == "full":
-        raise text.error(
-            join.start,
-            "FULL JOIN WITHIN: a row has no window that knows all its matches on both sides; use a LEFT JOIN, and for the other "
-            "rows without a match a second statement with RIGHT JOIN",
-        )
 
 
 def _by_path(keys: Sequence[Any]) -> dict[tuple[str, ...], str]:
@@ -297,7 +311,7 @@ def _on_table(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[
 
 def _on(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[Tree, Tree]]:
     """The equal expressions: over the sources before, and over this one."""
-    for tree in _conjuncts(join.on):
+    for tree in join.on:
         if not isinstance(tree, exp.EQ):
             raise text.error(
                 span_of(tree).start,
@@ -317,15 +331,6 @@ def _on(text: Text, join: Join, aliases: Sequence[str]) -> Iterator[tuple[Tree, 
                 f"{aliases[0]}.id = {join.rows.alias}.id",
             )
         yield without_brackets(mine), without_brackets(theirs)
-
-
-def _conjuncts(tree: Tree) -> Iterator[Tree]:
-    tree = without_brackets(tree)
-    if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.this)
-        yield from _conjuncts(tree.expression)
-    else:
-        yield tree
 
 
 def _owners(tree: Tree, aliases: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 from sqlglot import exp
 
+from beamish.accumulations import TopRows
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.kernels.column_names import quoted
 from beamish.kinds.over.options import (
@@ -23,19 +24,29 @@ from beamish.kinds.over.options import (
 )
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import Item, Name, Over, Statement
+from beamish.statement.clauses import KSQLDB, Dialect, Item, Name, Over, Statement
 from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, over_rows, path_of
 from beamish.statement.inputs import Before, Input, Sources
 from beamish.statement.over_panes import Shown, check_name, check_new_name, own_name
 from beamish.statement.text import Call, Span, Text, Tree, call_of, normal, span_of
-from beamish.statement.top_rows import ROWS, is_top, of_rows, shown_item, top_rows
-from beamish.triggers import AfterWatermark, Always
-from beamish.windows import GlobalWindow
+from beamish.statement.top_rows import (
+    ROWS,
+    first_row,
+    is_by_arrival,
+    is_numbered,
+    is_top,
+    of_rows,
+    shown_item,
+    top_rows,
+)
+from beamish.triggers import AfterCount, AfterWatermark, Always
 
 _OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
 _COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
 _SHIFTS: Mapping[str, Callable[..., Accumulation]] = {"LAG": Lag, "LEAD": Lead}
 _ENDS: Mapping[str, Callable[[str], Accumulation]] = {"FIRST_VALUE": FirstValue, "LAST_VALUE": LastValue}
+_EVERY = 2**31
+"""More rows than a window has."""
 FUNCTIONS = frozenset({*_COUNTS, *_SHIFTS, *_ENDS})
 """Functions that stand before OVER alone."""
 
@@ -96,7 +107,7 @@ class OverRows:
 
 def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: UserAggregates) -> OverRows:
     """Compile a statement with OVER (SqlError: its parts do not go together)."""
-    start = next(item.over.start for item in read.items if item.over is not None)
+    start = next((item.over.start for item in read.items if item.over is not None), read.begins["SELECT"])
     for clause in ("WINDOW", "GROUP_BY", "HAVING"):
         if clause in read.begins:
             raise text.error(
@@ -110,59 +121,76 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     owners = (read.rows.alias.lower(),)
     before = Before(text, owners, {}, sources.offset)
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
-    stream = sources.stream(read.rows.name)
-    over = _one_of(text, read)
+    if read.is_of_windows:
+        keys = [before.column(tree) for tree in read.rows.partition or ()]
+        assert read.rows.time is not None  # noqa: S101 - a window function names it
+        every = TopRows(_EVERY, by=read.rows.time.text, least=True)
+        return _compiled_rows(text, read, every, start, before, keys, kept, sources)
+    over = one_over(text, read)
     keys = [before.column(tree) for tree in over.partition]
+    numbered = is_numbered(read)
+    if numbered and read.dialect is not KSQLDB:  # as Flink's, whose numbers are corrected however late a row is
+        once = is_by_arrival(read, over)
+        top = first_row(text, read, over, keys) if once else top_rows(text, read, over, before.column)
+        return _compiled_rows(text, read, top, start, before, keys, kept, sources, once=once)
+    stream = sources.stream(text, read.rows)
     event_time = stream.flow.sources[0].event_time
-    if isinstance(event_time, str) and is_top(read, over, event_time):
-        return _compiled_top(text, read, over, before, keys, kept, sources, owners)
+    if numbered and isinstance(event_time, str) and is_top(over, event_time):
+        top = top_rows(text, read, over, before.column)
+        return _compiled_rows(text, read, top, start, before, keys, kept, sources)
     by = _order_by(text, over, before, owners, stream.flow.sources[0].event_time)
     made = [_item(text, item, before, owners, aggregates) for item in read.items]
-    names = _names(text, read.items, made)
+    names = names_of(text, read.items, made, read.dialect)
     accumulations: dict[str, Accumulation] = {}
     for one in made:
         accumulations |= {} if one is None else one.accumulations
     with text.at(start):
         stage = stream.key_by(*keys).over(_frame(text, read), order_by=by)
         stage = _emitting(text, read, sources.finish(stage)).accumulate(**accumulations)
-        stage.flow.check()
+        stage.flow.completed.check()
     shown = _shown(made, names, keys)
-    having = None if read.outer is None else _having(text, read.outer, shown, owners)
+    having = None if read.outer is None else outer_condition(text, read.outer, shown, owners)
     rows = before.input(read.rows, kept)
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "timestamp", "window", "pane", "dropped")))
     places = {f"accumulate({name}=": item.over.start for item in read.items if item.over for name in accumulations}
     return OverRows(stage, rows, shown, hidden, keys, having, places, text, read.chosen)
 
 
-def _compiled_top(  # noqa: PLR0917 - the parts of a statement
+def _compiled_rows(  # noqa: PLR0917 - the parts of a statement
     text: Text,
     read: Statement,
-    over: Over,
+    top: TopRows,
+    start: int,
     before: Before,
     keys: Sequence[str],
     kept: Expression | None,
     sources: Sources,
-    owners: Sequence[str],
+    *,
+    once: bool = False,
 ) -> OverRows:
-    """A statement that asks for the first rows of each key, in another order than that of event times."""
-    start = next(item.over.start for item in read.items if item.over is not None)
+    """A statement that asks for the first rows of each key, or of each key and window; or for all rows of windows."""
+    owners = (read.rows.alias.lower(),)
     if read.emit.every is not None:
         raise text.error(
             read.begins["EMIT"], "EVERY with OVER: rows are emitted at once, and corrected at once; take EVERY out"
         )
     made = [
-        None if item.tree.is_star and item.over is None else _Made(shown_item(text, item, before, owners, keys))
+        None if item.tree.is_star and item.over is None else _Made(shown_item(text, read, item, before, keys))
         for item in read.items
     ]
     with text.at(start):
-        stage = sources.finish(sources.stream(read.rows.name)).key_by(*keys).window(GlobalWindow())
-        if read.emit.refinement != "final":
-            stage = stage.trigger(Always()).accumulating_and_retracting().only_updated_panes()
-        stage = stage.accumulate(**{ROWS: top_rows(text, read, over, before)})
-        stage.flow.check()
-    shown = _shown(made, _names(text, read.items, made), keys)
-    assert read.outer is not None  # noqa: S101 - see is_top
-    having = _having(text, read.outer, shown, owners, within=(ROWS,))
+        windows = read.windows.option
+        stream = sources.stream(text, read.rows, timed=not windows.is_all_of_time)
+        stage = sources.finish(stream).key_by(*keys).window(windows)
+        if once:
+            stage = stage.trigger(AfterCount(1), allow_data_loss=True).discarding()
+        elif read.emit.refinement != "final":
+            stage = stage.trigger(Always())
+            stage = stage.accumulating_and_retracting().only_updated_panes() if read.is_over else stage.discarding()
+        stage = stage.accumulate(**{ROWS: top})
+        stage.flow.completed.check()
+    shown = _shown(made, names_of(text, read.items, made, read.dialect), keys)
+    having = None if read.outer is None else outer_condition(text, read.outer, shown, owners, within=(ROWS,))
     rows = before.input(read.rows, kept)
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "window", "pane", "dropped")))
     return OverRows(
@@ -187,7 +215,7 @@ class _Made:
     accumulations: Mapping[str, Accumulation] = attrs.Factory(dict)
 
 
-def _one_of(text: Text, read: Statement) -> Over:
+def one_over(text: Text, read: Statement) -> Over:
     """The OVER of all items: rows have one key and one order."""
     first: tuple[str, Over] | None = None
     for item in read.items:
@@ -318,18 +346,19 @@ def _literal(text: Text, tree: Tree) -> Any:
     return -number if negative else number
 
 
-def _names(text: Text, items: Sequence[Item], made: Sequence[_Made | None]) -> list[Name]:
+def names_of(text: Text, items: Sequence[Item], made: Sequence[object], dialect: Dialect) -> list[Name]:
+    """The names of items; of those for which nothing is made they are not checked."""
     names: list[Name] = []
     for number, (item, one) in enumerate(zip(items, made, strict=True)):
         at = span_of(item.tree).start
-        name = item.alias or (None if item.over else own_name(item)) or Name(f"KSQL_COL_{number}", at)
+        name = item.alias or (None if item.over else own_name(item)) or Name(dialect.unnamed_item(number, number), at)
         if one is not None:
             check_name(text, name, "choose another after AS")
         names.append(name)
     return names
 
 
-def _having(
+def outer_condition(
     text: Text, tree: Tree, shown: Sequence[Shown | None], owners: Sequence[str], within: Sequence[str] = ()
 ) -> Expression:
     """The condition of the outer statement: over the items of the inner one; ``within``: where other columns of its rows are."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import count
 
 import attrs
 from sqlglot import exp
 
+from beamish.durations import Duration
 from beamish.kernels.column_names import PREFIX, is_reserved, quoted
 from beamish.statement.aggregates import Aggregate
-from beamish.statement.clauses import Item, Name
-from beamish.statement.expressions import COLUMN, WINDOW_BOUNDS, Expression, Node, expression, path_of
+from beamish.statement.clauses import KSQLDB, Dialect, Item, Name
+from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, expression, path_of
 from beamish.statement.names import is_known, unknown
 from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
 
@@ -49,6 +51,7 @@ class Panes:
         owners: names by which columns may be qualified, in lower case.
         windowed: whether there is a WINDOW clause.
         aliases: the expressions of names after AS, in lower case.
+        dialect: the dialect.
     """
 
     text: Text
@@ -57,6 +60,7 @@ class Panes:
     owners: Sequence[str]
     windowed: bool
     aliases: Mapping[str, str]
+    dialect: Dialect = KSQLDB
 
     def expression(self, tree: Tree, *, bounds: bool) -> Expression:
         """An expression over panes.
@@ -117,10 +121,12 @@ class Panes:
             if key.column and key.name.lower() == path[0].lower():
                 return ".".join(map(quoted, (key.name, *path[1:]))), Node(COLUMN, value=(key.name, *path[1:]))
         word = path[0].upper()
-        if len(path) == 1 and word in WINDOW_BOUNDS:
+        if len(path) == 1 and word in self.dialect.bounds and (self.windowed or self.dialect is KSQLDB):
             self._check_bounds(start, word, bounds=bounds)
-            sql, node = f"`window`.`{WINDOW_BOUNDS[word]}`", Node(COLUMN, value=("window", WINDOW_BOUNDS[word]))
-            return (f"unix_millis({sql})", Node("UNIX_MILLIS", (node,))) if _in_arithmetic(column) else (sql, node)
+            sql, node = bound_of(self.dialect.bounds[word])
+            if self.dialect.millis and _in_arithmetic(column):
+                return f"unix_millis({sql})", Node("UNIX_MILLIS", (node,))
+            return sql, node
         check_known(self.text, _parents_of(column))
         said = ".".join(part.name for part in column.parts)
         if said.lower() in self.aliases:
@@ -139,6 +145,24 @@ class Panes:
             raise self.text.error(start, f"{word} is allowed in the SELECT list only; filter the output by it")
         if not self.windowed:
             raise self.text.error(start, f"{word} without WINDOW: add WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
+
+
+def bound_of(which: str) -> tuple[str, Node]:
+    """A bound of the window, for Spark and in process."""
+    if which == "time":  # Flink's, the last millisecond in the window
+        sql, node = bound_of("end")
+        millisecond = Node(LITERAL, value=timedelta(milliseconds=1))
+        return f"({sql} - INTERVAL '0.001' SECOND)", Node("-", (node, millisecond))
+    return f"`window`.`{which}`", Node(COLUMN, value=("window", which))
+
+
+def updated_panes(text: Text, within: Duration, at: int) -> Expression:
+    """The condition on panes whose latest row is at most so long before the end of their window."""
+    end, us = Node(COLUMN, value=("window", "end")), within.us
+    least = Node("-", (end, Node(LITERAL, value=timedelta(microseconds=us))))
+    node = Node(">=", (Node(COLUMN, value=("timestamp",)), least))
+    sql = f"`timestamp` >= `window`.`end` - INTERVAL '{us // 1_000_000}.{us % 1_000_000:06}' SECOND"
+    return Expression("", sql, node, f"the latest row is at most {within} before the window's end", text, at)
 
 
 def check_known(text: Text, trees: Iterable[Tree]) -> None:
@@ -219,13 +243,14 @@ def shown_of(text: Text, items: Sequence[Item], panes: Panes) -> list[Shown]:
                 "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates",
             )
         expression = panes.expression(item.tree, bounds=True)
-        named = item.alias or own_name(item) or Name(f"KSQL_COL_{next(unnamed)}", expression.at)
+        named = item.alias or own_name(item)
+        named = named or Name(panes.dialect.unnamed_item(len(shown), next(unnamed)), expression.at)
         check_new_name(text, named, shown)
         key = panes.key_of(item.tree)
         taken.append(key)
         shown.append(Shown(attrs.evolve(expression, name=named.text), key is not None))
     for key in panes.keys:
-        if key not in taken:
+        if key not in taken and not panes.dialect.hides_keys:
             span = span_of(key.tree)
             raise text.error(
                 span.start,

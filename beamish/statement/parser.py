@@ -67,6 +67,8 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         token: parse for token, parse in Spark.Parser.UNARY_PARSERS.items() if token != TokenType.NOT
     }
 
+    order, rules = ORDER, RULES
+
     def __init__(self, text: Text, aggregates: Collection[str]) -> None:
         super().__init__(dialect=SparkDialect())
         self._text, self._aggregates = text, aggregates
@@ -161,8 +163,12 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         this = self._binary(level + 1)
         while this is not None and self._match_set(_OPERATORS[level]):
             kind = _OPERATORS[level][self._prev.token_type]
-            this = kind(this=this, expression=self._needed(self._binary(level + 1)))
+            this = self._combined(kind, this, self._needed(self._binary(level + 1)))
         return this
+
+    def _combined(self, kind: type, this: Tree, other: Tree) -> Tree:
+        """An operator with its operands."""
+        return kind(this=this, expression=other)
 
     def _needed(self, tree: Any) -> Any:
         if tree is None:
@@ -227,7 +233,7 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
         return tree
 
     def _expected(self, what: str, clause: str) -> SqlError:
-        token, rule = self._curr, RULES.get(clause, f"the clauses are {ORDER}")
+        token, rule = self._curr, self.rules.get(clause, f"the clauses are {self.order}")
         if token:
             return self._text.error(token.start, f"{what}, not {token.text!r}; {rule}")
         return self._text.error(self._prev.start, f"{what} after {self._prev.text!r}; {rule}")

@@ -19,7 +19,7 @@ from beamish.watermarks import Watermark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from beamish.statement.clauses import Kind, Refinement
+    from beamish.statement.clauses import DialectName, Kind, Refinement
     from beamish.statement.compile import Compiled
 
     UserAggregate = Callable[..., Accumulation]
@@ -45,16 +45,18 @@ class Query:
         with_dropped: whether dropped rows are emitted.
         on_error: the handling of rows that cause errors in an aggregate.
         offset: the column by which ``EARLIEST_BY_OFFSET`` and ``LATEST_BY_OFFSET`` order rows.
+        dialect: "ksqldb" or "flink".
     """
 
     text: str
-    event_time: Any = attrs.field(kw_only=True, converter=_named)
-    watermark: Watermark | Mapping[str, Watermark] = attrs.field(kw_only=True, converter=_named)
+    event_time: Any = attrs.field(kw_only=True, default=None, converter=_named)
+    watermark: Watermark | Mapping[str, Watermark] | None = attrs.field(kw_only=True, default=None, converter=_named)
     tables: Mapping[str, Pipeline] = attrs.field(kw_only=True, factory=dict, converter=_named)
     aggregates: Mapping[str, UserAggregate] = attrs.field(kw_only=True, factory=dict, converter=_named)
     with_dropped: bool = attrs.field(kw_only=True, default=False)
     on_error: Literal["fail", "drop"] = attrs.field(kw_only=True, default="fail")
     offset: str | None = attrs.field(kw_only=True, default=None)
+    dialect: DialectName = attrs.field(kw_only=True, default="ksqldb")
     _compiled: Compiled = attrs.field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -182,24 +184,28 @@ class Query:
             )
 
     def __repr__(self) -> str:
-        said = f"sql({self.text!r}, event_time={self.event_time!r}, watermark={self.watermark!r}"
+        said = f"sql({self.text!r}"
+        said += "" if self.event_time is None else f", event_time={self.event_time!r}"
+        said += "" if self.watermark is None else f", watermark={self.watermark!r}"
         said += f", tables={dict(self.tables)!r}" if self.tables else ""
         said += f", aggregates={dict(self.aggregates)!r}" if self.aggregates else ""
         said += ", with_dropped=True" if self.with_dropped else ""
         said += "" if self.offset is None else f", offset={self.offset!r}"
+        said += f", dialect={self.dialect!r}" if self.dialect != "ksqldb" else ""
         return said + (f", on_error={self.on_error!r}" if self.on_error != "fail" else "") + ")"
 
 
 def sql(
     text: str,
     *,
-    event_time: Any,
-    watermark: Watermark | Mapping[str, Watermark],
+    event_time: Any = None,
+    watermark: Watermark | Mapping[str, Watermark] | None = None,
     tables: Mapping[str, Pipeline] | None = None,
     aggregates: Mapping[str, UserAggregate] | None = None,
     with_dropped: bool = False,
     on_error: Literal["fail", "drop"] = "fail",
     offset: str | None = None,
+    dialect: DialectName = "ksqldb",
 ) -> Query:
     """Create a pipeline from a SQL statement, which emits every change or only the final row (docs/sql.md).
 
@@ -216,6 +222,8 @@ def sql(
             expressions stop the query.
         offset: the column by which ``EARLIEST_BY_OFFSET`` and ``LATEST_BY_OFFSET`` order the rows of a group, such as Kafka's
             ``offset``; None: these are refused.
+        dialect: "ksqldb", or "flink" (docs/flink-sql.md), in which the text may declare event time and watermark itself:
+            ``CREATE TABLE ... WATERMARK FOR ts AS ts - INTERVAL '5' SECOND``.
 
     Returns:
         the query, a value: ``.apply(df)``, ``.run(script)``, ``.explain()``, ``.pipeline``.
@@ -245,6 +253,7 @@ def sql(
         with_dropped=with_dropped,
         on_error=on_error,
         offset=offset,
+        dialect=dialect,
     )
 
 
@@ -274,10 +283,18 @@ def _compile(query: Query) -> Compiled:
         raise OptionError(f"sql({query.text!r}): must be text: a statement that begins with SELECT or CREATE TABLE")
     if not isinstance(query.with_dropped, bool):
         raise OptionError(f"sql(with_dropped={query.with_dropped!r}): must be True or False")
+    if query.dialect not in ("ksqldb", "flink"):
+        raise OptionError(f"sql(dialect={query.dialect!r}): must be 'ksqldb' or 'flink'")
+    for name in ("event_time", "watermark"):
+        if query.dialect == "ksqldb" and getattr(query, name) is None:
+            raise OptionError(
+                f"sql({name}=None): the statement has no clause for it; give bm.sql(..., event_time='ts', "
+                "watermark=bm.BoundedOutOfOrderness('30 seconds'))"
+            )
     from beamish.statement.aggregates import checked_aggregates
     from beamish.statement.compile import compiled
     from beamish.statement.inputs import Sources
 
     aggregates = checked_aggregates(query.aggregates)
     sources = Sources(query.event_time, query.watermark, query.tables, query.on_error, query.with_dropped, query.offset)
-    return compiled(_text(query.text), sources, aggregates)
+    return compiled(_text(query.text), sources, aggregates, query.dialect)

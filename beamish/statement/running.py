@@ -10,7 +10,7 @@ fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -204,7 +204,7 @@ class ScriptedStatement:
         columns: dict[str | None, dict[str, None]] = {}
         for step in map(as_step, given):
             columns.setdefault(step.input, {}).update((column, None) for row in step.rows for column in row)
-        times = {source.name: source.event_time for source in statement.pipeline.flow.sources}
+        times = {source.name: source.event_time for source in statement.pipeline.flow.completed.sources}
         events = given
         for one in statement.inputs:
             name = one.rows.name if statement.joined else None
@@ -214,7 +214,7 @@ class ScriptedStatement:
     @property
     def flow(self) -> Flow:
         """That of its pipeline."""
-        return self.statement.pipeline.flow
+        return self.statement.pipeline.flow.completed
 
     def shown(self, panes: Sequence[Pane]) -> list[Pane]:
         """The panes that satisfy HAVING, or WHERE over a join, with the SELECT list as values."""
@@ -294,7 +294,8 @@ class ScriptedStatement:
         joined, schema = self.statement.joined, self._schema
         if joined is None:
             rows = [{**pane.key, **pane.values, "window": pane.window and pane.window._asdict()} for pane in panes]
-            return pa.table({name: pa.array([row[name] for row in rows], schema.field(name).type) for name in rows[0]})
+            made = {name: pa.array([row[name] for row in rows], schema.field(name).type) for name in rows[0]}
+            return pa.table({"timestamp": pa.array([pane.timestamp for pane in panes], TIMESTAMP), **made})
         sides = {
             side.alias: pa.array(
                 [_row(side, pane, columns[side.alias]) for pane in panes], _type(side, schema, columns[side.alias])
@@ -310,7 +311,7 @@ def _type(side: Side, schema: pa.Schema, columns: Sequence[str]) -> pa.StructTyp
     held: pa.StructType = pa.struct(list(schema))
     for name in side.path:
         held = held.field(name).type
-    types = {"timestamp": TIMESTAMP, **{one.name: one.type for one in held}}
+    types = {"timestamp": TIMESTAMP, **{one.name: one.type for one in held}, **dict.fromkeys(side.bounds, TIMESTAMP)}
     types |= {name: schema.field(key).type for name, key in side.keys.items()}
     return pa.struct([(name, types.get(name, pa.null())) for name in columns])
 
@@ -330,7 +331,15 @@ def _row_of(side: Side, pane: Pane) -> Row | None:
     if row is None:
         return None
     keys = {name: whole[key] for name, key in side.keys.items()}
-    return {"timestamp": pane.timestamp, **row, **keys}
+    bounds = {name: _bound(pane, which) for name, which in side.bounds.items()}
+    return {"timestamp": pane.timestamp, **row, **keys, **bounds}
+
+
+def _bound(pane: Pane, which: str) -> datetime | None:
+    """A bound of a pane's window; its "time" is the last millisecond in it."""
+    bound: Any = getattr(pane.window, "end" if which == "time" else which, None)
+    found: datetime | None = bound - timedelta(milliseconds=1) if which == "time" and bound is not None else bound
+    return found
 
 
 def _without(row: Row | None, one: Input) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 from sqlglot import exp
@@ -11,7 +11,9 @@ from beamish.accumulations.top import NUMBER, TopRows
 from beamish.kernels.column_names import quoted
 from beamish.statement.clauses import Item, Over, Statement
 from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, path_of
+from beamish.statement.grammar import conjuncts
 from beamish.statement.inputs import Before
+from beamish.statement.over_panes import bound_of
 from beamish.statement.text import Call, Span, Text, Tree, call_of, span_of
 
 ROWS = "first rows"
@@ -20,41 +22,66 @@ _TURNED = {exp.LTE: exp.GTE, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.GT: exp.LT, e
 """Comparisons, with their sides exchanged."""
 
 
-def is_top(read: Statement, over: Over, event_time: str) -> bool:
-    """Whether a statement asks for the first rows of each key, in another order than that of event times."""
-    tree, descends, _ = over.order[0]
-    by_time = isinstance(tree, exp.Column) and tree.name.lower() == event_time.lower() and not descends
+def is_numbered(read: Statement) -> bool:
+    """Whether a statement asks for rows by their number among those of their key."""
     calls = [call_of(item.tree) for item in read.items if item.over is not None]
-    return read.outer is not None and not by_time and len(calls) == 1 and _is_number(calls[0])
+    return read.outer is not None and len(calls) == 1 and _is_number(calls[0])
+
+
+def is_top(over: Over, event_time: str) -> bool:
+    """Whether rows are in another order than that of event times."""
+    tree, descends, _ = over.order[0]
+    return not (isinstance(tree, exp.Column) and tree.name.lower() == event_time.lower() and not descends)
 
 
 def _is_number(call: Call | None) -> bool:
     return call is not None and call.name == "ROW_NUMBER"
 
 
-def top_rows(text: Text, read: Statement, over: Over, before: Before) -> TopRows:
-    """The accumulation.
+def is_by_arrival(read: Statement, over: Over) -> bool:
+    """Whether rows are in the order of their arrival: by a column of processing time."""
+    schema, tree = read.schemas.get(read.rows.name.lower()), over.order[0][0]
+    return schema is not None and isinstance(tree, exp.Column) and tree.name.lower() in schema.processing
+
+
+def first_row(text: Text, read: Statement, over: Over, keys: Sequence[str]) -> TopRows:
+    """The first row of each key by arrival; within a micro-batch the least.
 
     Raises:
-        SqlError: the columns are in several directions, or WHERE does not bound the number.
+        SqlError: more rows are asked for, or the last one.
     """
-    (_, first, _), *others = over.order
-    for _, descends, at in others:
-        if descends is not first:
-            raise text.error(
-                at,
-                "ORDER BY has one direction here: DESC after all columns, or after none; of a number y ascending write -y DESC",
-            )
-    by = tuple(before.column(tree) for tree, _, _ in over.order)
-    return TopRows(_most(text, read), by=by, least=not first)
+    _, descends, at = over.order[0]
+    if descends or len(over.order) > 1 or not keys or most_of(text, read) > 1:
+        raise text.error(
+            at,
+            "ORDER BY processing time: only the first row of each key is known by it, PARTITION BY k ORDER BY it ASC and n = 1; order by "
+            "an event time or another column",
+        )
+    return TopRows(1, by=keys[0], least=True)
 
 
-def _most(text: Text, read: Statement) -> int:
+def top_rows(text: Text, read: Statement, over: Over, column: Callable[[Tree], str]) -> TopRows:
+    """The accumulation.
+
+    Args:
+        text: the statement.
+        read: the statement, read.
+        over: its OVER.
+        column: gives the column of an expression.
+
+    Raises:
+        SqlError: WHERE does not bound the number.
+    """
+    by = tuple(column(tree) for tree, _, _ in over.order)
+    return TopRows(most_of(text, read), by=by, least=[not descends for _, descends, _ in over.order])
+
+
+def most_of(text: Text, read: Statement) -> int:
     """How many rows WHERE lets through."""
     (item,) = [item for item in read.items if item.over is not None]
     assert read.outer is not None  # noqa: S101 - see is_top
     name = "" if item.alias is None else item.alias.text.lower()
-    found = [most for part in _conjuncts(read.outer) if (most := _bound(part, name)) is not None]
+    found = [most for part in conjuncts(read.outer) if (most := _bound(part, name)) is not None]
     if not found or min(found) < 1:
         raise text.error(
             span_of(read.outer).start,
@@ -62,16 +89,6 @@ def _most(text: Text, read: Statement) -> int:
             "all rows by number would change without end",
         )
     return min(found)
-
-
-def _conjuncts(tree: Tree) -> Iterator[Tree]:
-    if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.left)
-        yield from _conjuncts(tree.right)
-    elif isinstance(tree, exp.Paren):
-        yield from _conjuncts(tree.this)
-    else:
-        yield tree
 
 
 def _bound(tree: Tree, name: str) -> int | None:
@@ -87,17 +104,20 @@ def _bound(tree: Tree, name: str) -> int | None:
     return int(right.this) - (kind is exp.LT)
 
 
-def shown_item(text: Text, item: Item, before: Before, owners: Sequence[str], keys: Sequence[str]) -> Expression:
-    """An item over the first rows: their number, or an expression over their columns."""
+def shown_item(text: Text, read: Statement, item: Item, before: Before, keys: Sequence[str]) -> Expression:
+    """An item over the first rows: their number, or an expression over their columns and the bounds of their window."""
+    owners = (read.rows.alias.lower(),)
+    windowed = not read.windows.option.is_all_of_time
     if item.over is not None:
-        call = call_of(item.tree)
-        assert call is not None  # noqa: S101 - see is_top
-        return of_rows(
-            Expression("", quoted(NUMBER), Node(COLUMN, value=(NUMBER,)), text[call.span], text, call.span.start)
-        )
+        return number_of(text, item)
     known: dict[int, Node] = {}
     parts: list[tuple[Span, str]] = []
     for column in columns_of(item.tree):
+        which = read.dialect.bounds.get(path_of(column, owners)[0].upper()) if windowed else None
+        if which is not None:
+            sql, known[id(column)] = bound_of(which)
+            parts.append((span_of(column), sql))
+            continue
         before.column(column)
         path, span = path_of(column, owners), span_of(column)
         if len(path) > 1 or path[0].lower() not in {key.lower() for key in keys}:
@@ -105,6 +125,12 @@ def shown_item(text: Text, item: Item, before: Before, owners: Sequence[str], ke
         known[id(column)] = Node(COLUMN, value=path, at=span.start)
         parts.append((span, ".".join(map(quoted, path))))
     return expression(text, item.tree, "", known, parts)
+
+
+def number_of(text: Text, item: Item) -> Expression:
+    """ROW_NUMBER() of the first rows."""
+    span = span_of(item.tree)
+    return of_rows(Expression("", quoted(NUMBER), Node(COLUMN, value=(NUMBER,)), text[span], text, span.start))
 
 
 def of_rows(column: Expression) -> Expression:

@@ -26,7 +26,15 @@ _USUAL = {"direction": "backward", "as_of": "event_time"}
 _SPANS = ("tolerance", "within")
 """Parts of identities in microseconds."""
 
-DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING = "duplicates", "changes", "table", "gaps", "over", "rolling"
+DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS = (
+    "duplicates",
+    "changes",
+    "table",
+    "gaps",
+    "over",
+    "rolling",
+    "upserts",
+)
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
 OWN = "kind"
 """The entry of all kinds that beamish does not define; its metadata has the call that makes such a stage."""
@@ -39,6 +47,7 @@ _KINDS: Mapping[str, tuple[str, Collection[str]]] = {
     GAPS: ("a stage of fill_gaps()", ()),
     OVER: ("a stage of over(...)", ()),
     ROLLING: ("a stage with rolling spans", ()),
+    UPSERTS: ("a stage of upserts(...)", ()),
 }
 """The description of each, and entries of other forms of the kind, which it compares itself."""
 KIND_ENTRIES = (*_KINDS, OWN)

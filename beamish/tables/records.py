@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.contract.stored import KeyedTable, Layout, Segments, Store
-from beamish.kernels.buffers import NO_VALUE, Flags, Ints, cast_table
+from beamish.kernels.buffers import NO_VALUE, Flags, Ints, cast_table, pick
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.tables.segments import Rows, Runs, Segmented, SegmentStore
 from beamish.watermarks import NO_WATERMARK_US
@@ -62,6 +62,7 @@ class Records:
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
         """Concatenate."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         cells = pa.concat_tables([part.cells for part in parts]).combine_chunks()
@@ -72,6 +73,10 @@ class Records:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
+
+    def cell(self, name: str) -> pa.Array:
+        """A column of cells."""
+        return self.cells[name].combine_chunks()
 
     def take(self, at: Ints | Flags) -> Self:
         """A subset, by indices or flags."""
@@ -103,6 +108,46 @@ class Records:
 
 
 R = TypeVar("R", bound=Records)
+
+
+@attrs.frozen(eq=False)
+class Selection(Generic[R]):
+    """Some records, in any order: most columns of many records are never read, so each is gathered when it is.
+
+    Attributes:
+        records: all records.
+        at: int64, the index of each selected one.
+    """
+
+    records: R
+    at: Ints
+    _gathered: dict[str, NDArray[Any]] = attrs.field(factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._gathered:
+            self._gathered[name] = self.records[name][self.at]
+        return self._gathered[name]
+
+    def cell(self, name: str) -> pa.Array:
+        """A column of cells."""
+        return self.records.cell(name).take(pa.array(self.at))
+
+    def pick(self, name: str, at: Ints) -> pa.Array:
+        """A column of cells at indices; -1: null."""
+        return pick(self.records.cell(name), np.where(at >= 0, self.at[at], -1))
+
+    def select(self, at: Ints | Flags) -> Selection[R]:
+        """A subset, by indices or flags."""
+        return Selection(self.records, self.at[at])
+
+    def take(self, at: Ints | Flags) -> R:
+        """The records of a subset, by indices or flags."""
+        return self.records.take(self.at[at])
+
+
 Columns = Mapping[str, NDArray[Any]]
 
 

@@ -8,8 +8,15 @@ if TYPE_CHECKING:
     from beamish.windows.calendar import CalendarWindows
     from beamish.windows.counting import CountSessions, CountWindows
     from beamish.windows.option import WindowOption
-    from beamish.windows.rolling import Rolling, Span
-    from beamish.windows.time_windows import AnchoredWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows
+    from beamish.windows.rolling import Lifetime, Rolling, Span
+    from beamish.windows.time_windows import (
+        AnchoredWindows,
+        CumulativeWindows,
+        FixedWindows,
+        GlobalWindow,
+        Sessions,
+        SlidingWindows,
+    )
     from beamish.windows.windowings import Windowings
     from beamish.windows.within import Within
 else:
@@ -19,8 +26,8 @@ else:
             "beamish.windows.calendar": "CalendarWindows",
             "beamish.windows.counting": "CountSessions CountWindows",
             "beamish.windows.option": "WindowOption",
-            "beamish.windows.rolling": "Rolling Span",
-            "beamish.windows.time_windows": "AnchoredWindows FixedWindows GlobalWindow Sessions SlidingWindows",
+            "beamish.windows.rolling": "Lifetime Rolling Span",
+            "beamish.windows.time_windows": "AnchoredWindows CumulativeWindows FixedWindows GlobalWindow Sessions SlidingWindows",
             "beamish.windows.windowings": "Windowings",
             "beamish.windows.within": "Within",
         },
@@ -31,8 +38,10 @@ __all__ = [
     "CalendarWindows",
     "CountSessions",
     "CountWindows",
+    "CumulativeWindows",
     "FixedWindows",
     "GlobalWindow",
+    "Lifetime",
     "Rolling",
     "Sessions",
     "SlidingWindows",

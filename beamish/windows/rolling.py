@@ -67,26 +67,75 @@ class Span:
         return self.only is None or accumulation in self.only
 
 
-def _read_spans(spans: Any) -> InOrder[Span]:
+@attrs.frozen
+class Lifetime:
+    """A span without a beginning: at ``T`` it holds the rows of the key with ``ts < T - offset``.
+
+    Stored are the slices within the longest other span and the lateness, and one accumulator per key for all before these:
+    for ever, or until ``.forget_after(span)`` drops the key.
+
+    Args:
+        offset: how far before the boundary it ends, at least 0.
+        only: the names of the accumulations that have a value over it; None: all.
+
+    Raises:
+        OptionError: ``offset`` is not a duration, or below 0; ``only`` is not a list of names.
+
+    Example:
+        >>> import beamish as bm
+        >>> from beamish.accumulations import Count
+        >>> visits = (
+        ...     bm.Pipeline()
+        ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+        ...     .key_by("user")
+        ...     .window(bm.Rolling({"1m": "1 minute", "ever": bm.Lifetime()}, step="1 minute"))
+        ...     .accumulate(n=Count())
+        ... )
+        >>> rows = [{"ts": 30, "user": "ann"}, {"ts": 150, "user": "ann"}]
+        >>> script = bm.testing.TestStream().add(rows).advance_watermark_to(240)
+        >>> [(pane.values["time"].minute, pane.values["n_1m"], pane.values["n_ever"]) for pane in visits.run(script)]
+        [(1, 1, 1), (2, 0, 1), (3, 1, 2), (4, 0, 2)]
+    """
+
+    offset: Duration = attrs.field(default=Duration(0), converter=read_not_negative, kw_only=True)
+    only: tuple[str, ...] | None = attrs.field(default=None, converter=_read_only, kw_only=True)
+
+    def describe(self) -> str:
+        """A description of the span."""
+        words = f"all rows until {self.offset} before" if self.offset else "all rows"
+        return words if self.only is None else f"{words} ({', '.join(self.only)} only)"
+
+    def __repr__(self) -> str:
+        offset = f"offset={self.offset!r}" if self.offset else ""
+        only = "" if self.only is None else f"only={list(self.only)!r}"
+        return f"Lifetime({', '.join(filter(None, (offset, only)))})"
+
+    def has(self, accumulation: str) -> bool:
+        """Whether an accumulation has a value over it."""
+        return self.only is None or accumulation in self.only
+
+
+def _read_spans(spans: Any) -> InOrder[Span | Lifetime]:
     if not isinstance(spans, Mapping) or not spans:
         raise OptionError(f'Rolling({spans!r}): must be spans by name, such as {{"1h": "1 hour", "24h": "24 hours"}}')
-    read = {}
+    read: dict[str, Span | Lifetime] = {}
     for name, span in spans.items():
         if not isinstance(name, str) or not name:
             raise OptionError(f"Rolling: span {name!r} must be text, since it is part of the names of columns")
         if span == "forever":
             raise OptionError(
-                f"Rolling: span {name!r} is 'forever': a span must end, since a key is dropped when its rows have left the longest "
-                "one; for values over all time use a stage of its own: .window(bm.GlobalWindow()).trigger(Always()).accumulating()"
+                f"Rolling: span {name!r} is 'forever': a span has a length; for one that holds all rows of a key use bm.Lifetime()"
             )
         try:
-            read[name] = span if isinstance(span, Span) else Span(span)
+            read[name] = span if isinstance(span, Span | Lifetime) else Span(span)
         except OptionError as error:
             raise OptionError(f"Rolling: span {name!r}: {error}") from None
     return InOrder(read)
 
 
-_read_spans.__annotations__["spans"] = "Mapping[str, Span | Duration | timedelta | str | float]"  # shown by help()
+_read_spans.__annotations__["spans"] = (
+    "Mapping[str, Span | Lifetime | Duration | timedelta | str | float]"  # shown by help()
+)
 
 
 @attrs.frozen(repr=False)
@@ -98,7 +147,7 @@ class Rolling(WindowOption):
     those at the boundary before. See docs/rules/rolling.md.
 
     Args:
-        spans: durations, or ``bm.Span``, by name, each a multiple of the step.
+        spans: durations, ``bm.Span`` or ``bm.Lifetime``, by name, each a multiple of the step.
         step: the distance of boundaries, above 0.
         keep: ``"current"``: one row per key, which each new row replaces; ``"history"``: one row per key and boundary, valid from
             ``time`` until the key's next row.
@@ -124,7 +173,7 @@ class Rolling(WindowOption):
         [(1, 1, 1), (2, 0, 1)]
     """
 
-    spans: Mapping[str, Span] = attrs.field(converter=_read_spans)
+    spans: Mapping[str, Span | Lifetime] = attrs.field(converter=_read_spans)
     step: Duration = attrs.field(converter=read_positive, kw_only=True)
     keep: Literal["current", "history"] = attrs.field(default="current", kw_only=True)
     empty: Literal["emit", "remove"] = attrs.field(default="emit", kw_only=True)
@@ -143,7 +192,8 @@ class Rolling(WindowOption):
                 "needs a row; use empty='emit', whose last row has counts of 0"
             )
         for name, span in self.spans.items():
-            for what, duration in (("span", span.length), ("offset of span", span.offset)):
+            length = span.length if isinstance(span, Span) else Duration(0)
+            for what, duration in (("span", length), ("offset of span", span.offset)):
                 if duration.us % self.step.us:
                     raise OptionError(
                         f"Rolling(step={self.step!r}): {what} {name!r} is {duration!r}, not a multiple of the step; use a "
@@ -159,7 +209,10 @@ class Rolling(WindowOption):
         return Duration(steps * self.step.us)
 
     def __repr__(self) -> str:
-        spans = {name: str(span.length) if span == Span(span.length) else span for name, span in self.spans.items()}
+        spans = {
+            name: str(span.length) if isinstance(span, Span) and span == Span(span.length) else span
+            for name, span in self.spans.items()
+        }
         fields = {name: getattr(self, name) for name in ("keep", "empty", "offset")}
         usual = {"keep": "current", "empty": "emit", "offset": Duration(0)}
         other = "".join(f", {name}={value!r}" for name, value in fields.items() if value != usual[name])
@@ -167,8 +220,13 @@ class Rolling(WindowOption):
 
     @property
     def reach_us(self) -> int:
-        """How far before a boundary the longest span begins, microseconds."""
-        return max(span.offset.us + span.length.us for span in self.spans.values())
+        """How far before a boundary the longest span with a beginning begins, or the others end, microseconds."""
+        return max(span.offset.us + (span.length.us if isinstance(span, Span) else 0) for span in self.spans.values())
+
+    @property
+    def has_lifetime(self) -> bool:
+        """Whether a span has no beginning."""
+        return any(isinstance(span, Lifetime) for span in self.spans.values())
 
     def describe(self) -> str:
         each = "; ".join(f"{name}: {span.describe()}" for name, span in self.spans.items())

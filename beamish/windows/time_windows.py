@@ -139,6 +139,72 @@ def slide(places: Times, size: int, period: int, offset: int) -> tuple[Times, Ti
 
 
 @attrs.frozen
+class CumulativeWindows(WindowOption):
+    """Windows that start every ``size`` and are one ``step`` long, two steps and so on up to ``size`` (Flink's ``CUMULATE``).
+
+    A row is in each that contains its timestamp: of a day by hours, the row at 01:30 is in those that end at 02:00, 03:00 and so on
+    up to 24:00. A window is emitted when it ends, as any other.
+
+    Args:
+        size: the length of the longest windows, above 0; a multiple of the step.
+        step: the length of the shortest windows, and from one end to the next, above 0.
+        offset: where windows start, counted from 1970-01-01 00:00 UTC; reduced modulo the size.
+
+    Raises:
+        OptionError: a size or step that is not above 0, a size that is not a multiple of the step, or a row would be in more than a
+            million windows.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.CumulativeWindows("1 day", "1 hour").describe()
+        'cumulative, one every 1 day, which grows by 1 hour up to 1 day; a row is in each that contains it'
+    """
+
+    size: Duration = attrs.field(converter=read_positive)
+    step: Duration = attrs.field(converter=read_positive)
+    offset: Duration = attrs.field(default=Duration(0), converter=read_duration)
+
+    def __attrs_post_init__(self) -> None:
+        if self.size.us % self.step.us:
+            nearest = Duration(max(1, round(self.size.us / self.step.us)) * self.step.us)
+            raise OptionError(
+                f"CumulativeWindows(size={self.size!r}, step={self.step!r}): the size must be a multiple of the step, so that the "
+                f"longest window ends where the next one starts; use size={nearest!r}"
+            )
+        check_windows_per_row(f"CumulativeWindows({self.size!r}, {self.step!r})", self.size.us, self.step.us)
+
+    def describe(self) -> str:
+        grows = f"which grows by {self.step} up to {self.size}"
+        return f"cumulative, one every {self.size}, {grows}; a row is in each that contains it"
+
+    @property
+    def overlaps(self) -> bool:
+        return self.step < self.size
+
+    @property
+    def period_us(self) -> int:
+        return self.step.us
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        into = (timestamp_us - self.offset.us) % self.size.us
+        start = timestamp_us - into
+        for length in range(into // self.step.us * self.step.us, self.size.us, self.step.us):
+            yield start, start + length + self.step.us
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        into = (timestamps_us - self.offset.us % self.size.us) % self.size.us
+        before = into // self.step.us
+        windows = self.size.us // self.step.us - before
+        row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
+        further = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(windows) - windows, windows)
+        start = (timestamps_us - into)[row]
+        return row, start, start + (before[row] + further + 1) * self.step.us
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return timestamps_us - (timestamps_us - self.offset.us % self.step.us) % self.step.us
+
+
+@attrs.frozen
 class AnchoredWindows(WindowOption):
     """The windows of a key whose rows differ: one that ends at each row, and one that starts just after it.
 

@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Instant;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
@@ -243,7 +244,8 @@ public final class Peer {
       List<Object> values = new ArrayList<>();
       for (int at = 1; at < row.getArity(); at++) {
         Object value = row.getField(at);
-        values.add(value instanceof LocalDateTime time ? time.toInstant(ZoneOffset.UTC).toEpochMilli() - of * SHIFT : value);
+        Object instant = value instanceof LocalDateTime time ? time.toInstant(ZoneOffset.UTC) : value;
+        values.add(instant instanceof Instant time ? time.toEpochMilli() - of * SHIFT : value);
       }
       OUTPUT.add(new Change(of, row.getKind().shortString(), watermark < -SHIFT / 4 || watermark > SHIFT ? null : watermark, values));
     }

@@ -17,7 +17,6 @@ from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import Any
 
-import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -79,20 +78,6 @@ _options: Mapping[str, Mapping[str, st.SearchStrategy[Any]]] = {
     "window_join": {"how": st.sampled_from([*JOINS]), "window": st.just({"is": "TUMBLE", "size": 5, "offset": 0})},
 }
 _base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
-
-
-@attrs.frozen
-class Cumulate(bm.WindowOption):
-    """CUMULATE of Flink: windows of a period, two periods and so on, up to the size."""
-
-    size: int
-    period: int
-
-    def assign(self, timestamp_us: int, *values: int) -> Iterator[tuple[int, int]]:
-        start = timestamp_us // self.size * self.size
-        yield from (
-            (start, end) for end in range(start + self.period, start + self.size + 1, self.period) if timestamp_us < end
-        )
 
 
 @st.composite
@@ -338,7 +323,7 @@ def _window(case: Case) -> bm.WindowOption:
             return bm.SlidingWindows(window["size"], window["period"])
         case "SESSION":
             return bm.Sessions(window["size"], late_rows="session")
-    return Cumulate(round(window["size"] * SECOND), round(window["period"] * SECOND))
+    return bm.CumulativeWindows(window["size"], window["period"])
 
 
 def _windowed(case: Case) -> bm.Pipeline:

@@ -30,6 +30,9 @@ class Held(Accumulation):
 
 AT_ONCE = {
     "first rows by nothing": lambda: TopRows(3, by=[]),
+    "first rows in one direction of two": lambda: TopRows(1, by=["score", "name"], least=[True]),
+    "first rows in directions that are words": lambda: TopRows(1, by=["score", "name"], least=["asc", "desc"]),
+    "first rows in a direction that is a word": lambda: TopRows(1, by="score", least="asc"),
     "first rows, none": lambda: TopRows(0, by="score"),
     "first rows of a merge": lambda: MEETING.accumulate(top=TopRows(1, by="score")),
     "first rows beside another": lambda: START.accumulate(n=Count(), top=TopRows(1, by="score")),

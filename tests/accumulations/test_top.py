@@ -104,6 +104,26 @@ def test_ties_of_first_rows_are_by_the_next_column_and_then_by_all():
     assert [(pane.values["top"]["ts"], pane.values["top"]["name"]) for pane in panes] == [(1, "x"), (1, "y"), (2, "x")]
 
 
+@pytest.mark.parametrize("least", [[False, True], [True, False], [True, True], [False, False]])
+def test_each_column_of_first_rows_has_a_direction(least):
+    """The answers of plain Python: sorted by the last column first, since sorting is stable; None is before all."""
+    rows = [(ts, price, name) for ts in (1, 2) for price in (None, 5, 7) for name in ("x", None, "y")]
+    expected = sorted(rows, key=lambda row: (row[0], row[1] or 0, row[2] or ""))
+    for place, ascends in ((2, least[1]), (1, least[0])):
+        expected.sort(key=lambda row, place=place: (row[place] is not None, row[place] or 0), reverse=not ascends)
+    script = TestStream().add([{"ts": ts, "shop": "a", "price": price, "name": name} for ts, price, name in rows])
+    for top in (TopRows(7, by=["price", "name"], least=least), TopRows(18, by=["price", "name"], least=tuple(least))):
+        found = [pane.values["top"] for pane in SHOPS.accumulate(top=top).run(script)]
+        assert [(row["ts"], row["price"], row["name"]) for row in found] == expected[: top.n]
+        assert [row["row_number"] for row in found] == list(range(1, top.n + 1))
+
+
+def test_directions_that_are_alike_are_one():
+    assert TopRows(1, by=["a", "b"], least=[True, True]) == TopRows(1, by=["a", "b"], least=True)
+    mixed = TopRows(1, by=["a", "b"], least=[True, False])
+    assert eval(repr(mixed), {"TopRows": TopRows}) == mixed
+
+
 def test_a_removed_row_makes_room_for_the_next_one():
     changes = bm.Pipeline().from_changelog("spark").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("shop")
     best = changes.window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting()

@@ -53,6 +53,10 @@ def pipeline() -> bm.Pipeline:
     )
 
 
+def pipeline_after() -> bm.Pipeline:
+    return bm.Pipeline().key_by().trigger(t.Always()).accumulating_and_retracting()
+
+
 def rows(*times: float, team: str = "red") -> list[dict[str, object]]:
     return [{"ts": time, "team": team, "score": int(time) % 7, "name": f"n{int(time)}"} for time in times]
 
@@ -258,6 +262,31 @@ CASES = {
         .key_by("team")
         .fill_gaps("2 seconds", by="linear", within="30 seconds")
         .allowed_lateness("10 seconds"),
+        BEFORE,
+        AFTER,
+    ),
+    "upserts": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .upserts(sequence_by="score")
+        .forget_after("30 seconds")
+        .then(pipeline_after().window(bm.GlobalWindow()).accumulate(n=a.Count(), sum=a.Sum("ts"))),
+        BEFORE,
+        AFTER,
+    ),
+    "times_of_a_column": Case(
+        pipeline()
+        .window(bm.FixedWindows("10 seconds"))
+        .accumulate(at=a.Max("ts"), all=a.Collect("score"))
+        .explode("all")
+        .then(
+            pipeline_after()
+            .event_time("at", bm.BoundedOutOfOrderness("20 seconds"))
+            .window(bm.FixedWindows("20 seconds"))
+            .allowed_lateness("100 seconds")
+            .accumulate(n=a.Count(), sum=a.Sum("all"))
+        ),
         BEFORE,
         AFTER,
     ),

@@ -181,7 +181,7 @@ PLAIN = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team
 NO_DATAFRAME: Any = 3
 REFUSED = {
     "no format": (bm.OptionError, lambda: bm.Pipeline().from_changelog("avro"), ["format='avro'", "'debezium'"]),
-    "upserts": (bm.OptionError, lambda: bm.Pipeline().from_changelog("upsert"), [".changes(...)"]),
+    "upserts": (bm.OptionError, lambda: bm.Pipeline().from_changelog("upsert"), [".upserts(...)"]),
     "no column": (bm.ColumnError, lambda: run("spark", ROW), ["'_change_type'", "'score'"]),
     "no envelope": (bm.ColumnError, lambda: run("debezium", ROW), ["'op'", "payload.*"]),
     "another word": (bm.ScriptError, lambda: run("flink", {**ROW, "op": "X"}), ["op='X'", "UPDATE_AFTER"]),
@@ -193,7 +193,7 @@ REFUSED = {
     "flattened records": (
         bm.ColumnError,
         lambda: run("debezium", {**ROW, "__op": "d", "__deleted": "true"}),
-        ["ExtractNewRecordState", ".changes("],
+        ["ExtractNewRecordState", ".upserts("],
     ),
     "Iceberg's words": (
         bm.ScriptError,
@@ -203,7 +203,7 @@ REFUSED = {
     "no image": (
         bm.ScriptError,
         lambda: run("debezium", {**WHOLE, "before": None}),
-        ["REPLICA IDENTITY FULL", ".changes("],
+        ["REPLICA IDENTITY FULL", ".upserts("],
     ),
     "sessions": (
         bm.PipelineError,

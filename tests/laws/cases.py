@@ -235,7 +235,9 @@ def over_conditions(draw: st.DrawFn) -> bm.Pipeline:
     return first.then(evolve(second, where=draw(st.none() | one_of(SHOWN)), having=draw(st.none() | one_of(SHOWN))))
 
 
-counting = pipelines().map(lambda pipeline: evolve(pipeline, accumulations={"n": Count(), "total": Max("score")}))
+counting = pipelines().map(
+    lambda pipeline: evolve(pipeline, accumulations={"n": Count(), "total": Max("score"), "each": Collect("score")})
+)
 of_rows: dict[str, Any] = {"lefts": ("rows",), "tables": ("rows",)}
 once: dict[str, Any] = {"once": True, "policy": patient}
 unlisted = versions.Drawing(with_dropped=st.just(False))  # noqa: FBT003
@@ -345,6 +347,8 @@ AT_THE_EDGES = {
     "pairs once": CASES["pairs once"],
     "versions": CASES["versions"],
     "gaps filled": CASES["gaps filled"],
+    "upserts": CASES["upserts"],
+    "times of a column": CASES["times of a column"],
     "as-of joins": Case(versions.as_of_joins(), versions.scripts),
     "over": CASES["over"],
     "suppressed": Case(suppressed(pipelines(), buffers=suppress.patient)),

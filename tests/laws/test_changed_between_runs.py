@@ -216,14 +216,14 @@ def test_buffered_updates_survive_an_added_windowing(names):
 def test_changed_conditions_apply_from_the_next_pane_on(data):
     """Of panes that are not retracted."""
     plain = data.draw(pipelines().filter(lambda one: not said(one).retracts))
-    plain = evolve(plain, accumulations={"n": Count(), "total": Max("score")})
+    plain = evolve(plain, accumulations={"n": Count(), "total": Max("score"), "each": Collect("score")})
     then, now = (data.draw(refined(plain, where=False)) for _ in range(2))
     script = data.draw(scripts(plain))
     assume(script_rows(plain.flow, script.events).any)
     first = data.draw(st.integers(1, len(script.events)))
     panes = [*chain(*in_two_runs(then, now, script, first))]
     each = zip((then, now), in_two_runs(plain, plain, script, first), strict=True)
-    shown = [pane for one, of in each for pane in Shown(said(one).having, said(one).derived).of(of)]
+    shown = [pane for one, of in each for pane in Shown(said(one).having, said(one).derived, said(one).explode).of(of)]
     found = differences(panes, shown, plain)
     assert not found, "\n".join([repr(then), repr(now), f"{first} of {script!r}", "- engine, + of all panes", *found])
 

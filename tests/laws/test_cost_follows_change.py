@@ -55,6 +55,16 @@ PIPELINES = {
     "as-of join": bm.as_of_join(left=bm.Pipeline().event_time("ts", PATIENT), right=TABLE, on="k"),
     "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
     "gaps": SOURCE.fill_gaps("1 minute", by="last", within="1 hour"),
+    "upserts": SOURCE.upserts(),
+    "times of a column": COUNTED.accumulate(at=Max("ts")).then(
+        bm.Pipeline()
+        .event_time("at", bm.BoundedOutOfOrderness(0))
+        .key_by("k")
+        .window(bm.FixedWindows("1 minute"))
+        .trigger(Always())
+        .accumulating_and_retracting()
+        .accumulate(n=Count())
+    ),
     "over": SOURCE.over(bm.Preceding("1 minute"))
     .trigger(AfterWatermark(early=Always()))
     .accumulating_and_retracting()

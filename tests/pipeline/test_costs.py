@@ -49,6 +49,7 @@ WARNED = {
 }
 REFUSED = {
     "sliding": (lambda: bm.SlidingWindows("30 days", "1 second"), ["'30 days', '1 second'", "2,592,000 windows"]),
+    "cumulative": (lambda: bm.CumulativeWindows("30 days", "1 second"), ["2,592,000 windows"]),
     "just above": (lambda: bm.SlidingWindows(Duration(1_000_001), Duration(1)), ["1,000,001 windows"]),
     "count": (lambda: bm.CountWindows(2**40, 2), ["CountWindows(1099511627776, 2)", "the maximum is 1,000,000"]),
     "shards": (lambda: check_shards("apply(shards=1000000)", 1_000_000), ["apply(shards=1000000)", "100,000"]),

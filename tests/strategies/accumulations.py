@@ -41,11 +41,13 @@ shapes = st.builds(a.Skewness, numbers) | st.builds(a.Kurtosis, numbers) | st.bu
 of_two = st.sampled_from([a.Covariance, a.Correlation, a.LinearRegression]).flatmap(
     lambda kind: st.builds(kind, numbers, numbers)
 )
-top_rows = st.builds(
-    a.TopRows,
-    st.integers(1, 3),
-    by=st.lists(st.sampled_from(["score", "name", "cost"]), min_size=1, max_size=2, unique=True),
-    least=st.booleans(),
+top_rows = st.lists(st.sampled_from(["score", "name", "cost"]), min_size=1, max_size=2, unique=True).flatmap(
+    lambda by: st.builds(
+        a.TopRows,
+        st.integers(1, 3),
+        by=st.just(by),
+        least=st.booleans() | st.lists(st.booleans(), min_size=len(by), max_size=len(by)),
+    )
 )
 """Alone in a pipeline."""
 quantiles = st.builds(a.Quantiles, numbers, st.sampled_from([(0.25, 0.5, 0.75), (0.0, 1.0), (0.9,)]))

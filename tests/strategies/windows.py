@@ -14,6 +14,12 @@ few_seconds = st.one_of(st.integers(1, 12), st.sampled_from([0.5, 2.5, 7.5]))
 offsets = st.sampled_from([0, 0, 0, 1, -3, 0.5, 25])
 fixed_windows = st.builds(bm.FixedWindows, few_seconds, offsets)
 sliding_windows = st.builds(bm.SlidingWindows, few_seconds, st.integers(1, 8), offsets)
+cumulative_windows = st.builds(
+    lambda step, steps, offset: bm.CumulativeWindows(step * steps, step, offset),
+    st.one_of(st.integers(1, 4), st.sampled_from([0.5, 2.5])),
+    st.integers(1, 4),
+    offsets,
+)
 sessions = st.builds(
     lambda gap, late_rows: bm.Sessions(gap, late_rows=late_rows),
     few_seconds,
@@ -29,7 +35,16 @@ calendar_windows = st.builds(
     st.sampled_from([None, None, "1970-01-31", "1971-03-02"]),
 )
 own_windows = st.sampled_from([UntilMinute(), OwnGap(), OfABlock()])
-windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows, calendar_windows, own_windows)
+windows = st.one_of(
+    fixed_windows,
+    sliding_windows,
+    cumulative_windows,
+    sessions,
+    sessions,
+    global_windows,
+    calendar_windows,
+    own_windows,
+)
 
 
 row_columns = st.sampled_from([{}, {}, {}, {"order_by": "score"}, {"order_by": ("name", "score")}])

@@ -27,6 +27,7 @@ hourly = (
     .accumulate(n=Count())
 )
 rates = bm.Pipeline().event_time("ts", delayed).key_by("user").versions("1 day", values=["amount"])
+upserts = bm.Pipeline().event_time("ts", delayed).key_by("user").upserts()
 clicks = bm.Pipeline().event_time("at", bm.ProcessingTimeLag("5 minutes")).key_by("visitor")
 PIPELINES = {
     "sessions": sessions,
@@ -40,6 +41,8 @@ PIPELINES = {
     "duplicates": source.deduplicate("amount", within="1 hour"),
     "suppressed": hourly.suppress(bm.UntilWindowCloses()),
     "a table": rates,
+    "upserts": upserts,
+    "a mutable table, grouped": upserts.then(bm.Pipeline().key_by("amount").window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting().accumulate(n=Count())),
     "an as-of join": bm.as_of_join(visits=bm.Pipeline().event_time("ts", delayed), rates=rates, on={"user": "user"}),
     "a changelog": source.window(bm.FixedWindows("1 hour")).allowed_lateness("1 day").accumulating_and_retracting(),
 }  # fmt: skip

@@ -294,8 +294,9 @@ def _bottom(bottom: a.BottomN, rows: Sequence[Row]) -> list[Any]:
 def _top_rows(top: a.TopRows, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Ties are by all columns, ascending; then by one column after the other, the first last, since sorting is stable."""
     found = sorted((dict(row.values) for row in rows), key=lambda row: [spark_order(value) for value in row.values()])
-    for column in reversed(top.by):
-        found.sort(key=lambda row: spark_order(row[column]), reverse=not top.least)
+    each = [top.least] * len(top.by) if isinstance(top.least, bool) else top.least
+    for column, least in reversed(list(zip(top.by, each, strict=True))):
+        found.sort(key=lambda row: spark_order(row[column]), reverse=not least)
     return [{**row, "row_number": number} for number, row in enumerate(found[: top.n], 1)]
 
 

@@ -53,7 +53,7 @@ def is_replaced(flow: Flow, options: StageOptions, one: Pane, after: Pane) -> bo
         return (one.window, one.timestamp, one.index + 1) == (after.window, after.timestamp, after.index) and same(
             *rows
         )
-    if options.versions or options.changes or is_join(options):  # rows that never replace another
+    if options.versions or options.changes or options.explode or is_join(options):  # rows that never replace another
         return False
     return one.window == after.window
 
@@ -63,7 +63,7 @@ def stands_for_another(options: StageOptions, row: Pane) -> bool:
     ends = options.suppress is not None and isinstance(options.suppress.until, bm.UntilWindowCloses)
     if options.changes:
         return not ends
-    if options.versions or options.retracts or options.discards:
+    if options.versions or options.explode or options.retracts or options.discards:
         return False
     return row.index > 0 and not ends
 

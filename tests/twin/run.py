@@ -327,7 +327,7 @@ class Twin:
             self.move_clock(step.clock_us)
         if step.rows and step.input in self.sources:
             self.add(step.rows, *self.sources[step.input])
-        return Shown(self.options.having, self.options.derived).of(self.out[seen:])
+        return Shown(self.options.having, self.options.derived, self.options.explode).of(self.out[seen:])
 
     def take_up_changes(self) -> None:
         """The effects of a change before any input."""

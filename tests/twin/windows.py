@@ -64,6 +64,11 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
                 windows.append((start, start + option.size.us))
                 start -= option.period.us
             return windows
+        case bm.CumulativeWindows():
+            # Of the fixed window of the size each first part, in whole steps, that contains the timestamp.
+            start = (time_us - option.offset.us) // option.size.us * option.size.us + option.offset.us
+            ends = range(start + option.step.us, start + option.size.us + 1, option.step.us)
+            return [(start, end) for end in ends if time_us < end]
         case bm.Sessions():
             return [(time_us, time_us + option.gap.us)]
         case bm.GlobalWindow():

@@ -652,6 +652,7 @@ def _chains() -> Iterator[Row]:
         "changes()": CHANGES,
         "deduplication without windows": ONCE,
         "gaps": keyed.fill_gaps(5, by="last", within=20),
+        "upserts": keyed.upserts(),
         "over": keyed.over(bm.Preceding(5)).accumulate(n=Count()),
         "rolling spans": keyed.window(bm.Rolling({"short": 4}, step=1)).accumulate(n=Count()),
         "a kind of a user's own": held_back(5, Source("ts", BOUND, ("k",))),

@@ -23,6 +23,10 @@ ALL = "one global window; it never ends while the stream runs"
             "sessions: rows of a key less than 10 seconds apart; they grow and merge as rows arrive; a row expires with the session that it joins",
         ),
         (bm.GlobalWindow(), ALL),
+        (
+            bm.CumulativeWindows(10, 5),
+            "cumulative, one every 10 seconds, which grows by 5 seconds up to 10 seconds; a row is in each that contains it",
+        ),
         (bm.CalendarWindows(weeks=1), "calendar, 1 week long by the clocks of UTC, counted from 1970-01-05"),
         (
             bm.CalendarWindows(months=3, timezone="Europe/Paris", starting="2024-02-29"),

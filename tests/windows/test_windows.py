@@ -17,6 +17,9 @@ OPTIONS = [
     (bm.SlidingWindows(10, 4, 1), [(25, 35), (21, 31), (17, 27)]),
     (bm.SlidingWindows(10, 40, 20), [(20, 30)]),
     (bm.SlidingWindows(5, 40), []),
+    (bm.CumulativeWindows(20, 5), [(20, 30), (20, 35), (20, 40)]),
+    (bm.CumulativeWindows(20, 5, 7), [(7, 27)]),
+    (bm.CumulativeWindows(10, 10, -4), [(16, 26)]),
     (bm.Sessions(10), [(25, 35)]),
     (bm.CalendarWindows(days=1), [(0, 86_400)]),
 ]

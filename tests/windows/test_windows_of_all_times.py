@@ -13,7 +13,7 @@ import beamish as bm
 from beamish.durations import LONGEST_US, Duration
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, EPOCH, LATEST_US, instant, instant_us
 from beamish.windows.option import WindowOption
-from tests.strategies.windows import calendar_windows, fixed_windows, sessions, sliding_windows
+from tests.strategies.windows import calendar_windows, cumulative_windows, fixed_windows, sessions, sliding_windows
 
 durations = st.integers(1, LONGEST_US).map(Duration)
 offsets = st.integers(-LONGEST_US, LONGEST_US).map(Duration)
@@ -34,6 +34,13 @@ def long_sliding_windows(draw):
     return bm.SlidingWindows(Duration(min(period.us * draw(st.integers(1, 5)), LONGEST_US)), period, draw(offsets))
 
 
+@st.composite
+def long_cumulative_windows(draw):
+    step = draw(durations)
+    steps = draw(st.integers(1, max(1, min(5, LONGEST_US // max(1, step.us)))))
+    return bm.CumulativeWindows(Duration(step.us * steps), step, draw(offsets))
+
+
 def calendars(unit):
     return st.builds(
         lambda count, timezone, starting: bm.CalendarWindows(**{unit: count}, timezone=timezone, starting=starting),
@@ -50,6 +57,8 @@ windows = st.one_of(
     calendar_windows,
     st.builds(bm.FixedWindows, durations, offsets),
     long_sliding_windows(),
+    cumulative_windows,
+    long_cumulative_windows(),
     st.builds(bm.Sessions, durations),
     *map(calendars, ["days", "weeks", "months", "years"]),
 )

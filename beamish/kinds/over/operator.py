@@ -43,6 +43,7 @@ from beamish.kinds.over.rows import (
 )
 from beamish.kinds.over.sequence import Ordered, holds, lifted, numbers_of_equals, order_of, own_keys
 from beamish.tables.notes import OVER, NotedShard
+from beamish.tables.records import Selection
 from beamish.tables.timed_records import SpanPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -271,14 +272,14 @@ class OverShard(NotedShard):
         for one in plan.sums:
             old = [known.cells[f"sum.{one.name}.{i}"].combine_chunks() for i in range(len(one.state))]
             old = [column.take(pa.array(before_at[has])) for column in old]
-            new = lifted(one, rows, np.arange(len(rows)))
+            new = lifted(one, rows)
             both = [pa.concat_arrays([a, b]) for a, b in zip(old, new, strict=True)]
             with one.placed():
                 state = one.of.combine(Groups(np.flatnonzero(has), groups.count).followed_by(groups), both)
             own |= {f"sum.{one.name}.{i}": column for i, column in enumerate(state)}
         for one in plan.firsts:
             old_first = known.cells[f"first.{one.name}"].combine_chunks()
-            here = one.inputs(rows.cells)[0].take(first)
+            here = one.inputs(rows.cell)[0].take(first)
             chosen = np.where(has, len(here) + before_at, np.arange(len(here)))
             own[f"first.{one.name}"] = pa.concat_arrays([here, old_first]).take(pa.array(chosen))
         own = own or {"none": pa.array(np.zeros(groups.count, np.int8))}
@@ -326,14 +327,14 @@ class OverShard(NotedShard):
         self._load(active, watermark_us)
         tail_at = np.flatnonzero(self._tail.alive)
         alive = np.flatnonzero(rows.alive)
-        of_active, of_rows, of_tail, of_past, of_removed = codes_of(
-            [active, rows.records.take(alive), self._tail.records.take(tail_at), self._past.records, removed]
+        stored, tail = rows.records, self._tail.records
+        of_active, of_rows, of_tail, of_past, of_removed = codes_of([active, stored, tail, self._past.records, removed])
+        at, tail_at = alive[np.isin(of_rows[alive], of_active)], tail_at[np.isin(of_tail[tail_at], of_active)]
+        everything = Selection(
+            OverRows.concat([tail, stored, removed]),
+            np.concatenate([tail_at, len(tail) + at, len(tail) + len(stored) + np.arange(len(removed))]),
         )
-        some = np.flatnonzero(np.isin(of_rows, of_active))
-        last = np.flatnonzero(np.isin(of_tail, of_active))
-        at, tail_at = alive[some], tail_at[last]
-        everything = OverRows.concat([self._tail.records.take(tail_at), rows.records.take(at), removed])
-        code = np.concatenate([of_tail[last], of_rows[some], of_removed])
+        code = np.concatenate([of_tail[tail_at], of_rows[at], of_removed])
         source = np.concatenate([tail_at, at, np.full(len(removed), -1)])
         is_tail = np.arange(len(code)) < len(tail_at)
         gone = np.arange(len(code)) >= len(tail_at) + len(at)
@@ -344,13 +345,14 @@ class OverShard(NotedShard):
         live_past = np.flatnonzero(self._past.alive & np.isin(of_past, of_active))
         past_at[of_past[live_past]] = live_past
         came = np.empty(len(code), np.int64)
-        came[order_at] = numbers_of_equals(order, everything.take(order_at))
+        ordered = everything.select(order_at)
+        came[order_at] = numbers_of_equals(order, ordered)
         step = _Step(
             plan=plan,
             watermark_us=watermark_us,
             ends=ends or watermark_us == END_OF_TIME_US,
             lateness_us=self._lateness_us,
-            rows=everything.take(order_at),
+            rows=ordered,
             code=code[order_at],
             source=source[order_at],
             came=came[order_at],
@@ -466,7 +468,7 @@ class _Step:
     watermark_us: int
     ends: bool
     lateness_us: int
-    rows: OverRows
+    rows: Selection[OverRows]
     code: Ints
     source: Ints
     came: Ints
@@ -482,7 +484,7 @@ class _Step:
         group = np.cumsum(self.peers)[of]
         return Ordered(
             self.plan,
-            self.rows.take(of),
+            self.rows.select(of),
             self.code[of],
             run_starts([group.astype(np.int64)]),
             self.is_tail[of],
@@ -494,22 +496,23 @@ class _Step:
         """Emit and correct."""
         plan, options, watermark_us = self.plan, self.plan.options, self.watermark_us
         here = ~self.is_gone
-        now, rows = self._sequence(here), self.rows.take(here)
-        time_us, shown = rows.time_us, rows.is_shown
+        now = self._sequence(here)
+        rows, time_us = now.rows, now.time_us
+        shown = rows["panes"] > 0
         leads_to = now.leads_to() if options.lead else time_us
         passed = self.ends | (leads_to < watermark_us)
         ready = np.full(len(now), options.early) | ((time_us < watermark_us) & passed)
-        since_us = int(self.rows.time_us[self.is_new | self.is_gone].min(initial=END_OF_TIME_US))
+        since_us = int(self.rows[OverRows.TIME][self.is_new | self.is_gone].min(initial=END_OF_TIME_US))
         changed = np.zeros(len(now), dtype=bool)
         if since_us < END_OF_TIME_US and (options.retracts or options.lead):
-            changed = self._changed(now, rows, since_us, here)
+            changed = self._changed(now, since_us, here)
         emits = ~shown & ready
         corrects = shown & changed & options.retracts
         computes = ~shown & ~ready & (time_us < watermark_us) & (~rows["computed"] | changed)
         at = np.flatnonzero(emits | corrects | computes)
         # Stored values still hold where no row came to the frame, which may not be loaded as a whole.
         as_stored = rows["computed"][at] & (time_us[at] < since_us)
-        values = self._values(now, rows, at, as_stored)
+        values = self._values(now, at, as_stored)
         old = rows.take(at)
         emitted = (emits | corrects)[at]
         is_late = time_us[at] < watermark_us
@@ -544,9 +547,9 @@ class _Step:
         last: Flags = np.maximum(time_us, leads_to)[at] < horizon_us(self.watermark_us, self.lateness_us)
         return last
 
-    def _changed(self, now: Ordered, rows: OverRows, since_us: int, here: Flags) -> Flags:
+    def _changed(self, now: Ordered, since_us: int, here: Flags) -> Flags:
         """Whether a row came into the frame of each row, or left it, or one of its functions has another value."""
-        plan, known = self.plan, rows["computed"]
+        plan, rows = self.plan, now.rows
         changed = np.zeros(len(now), dtype=bool)
         if plan.over_frame:
             changed |= holds(now.frames, self.is_new[here])
@@ -557,13 +560,13 @@ class _Step:
                 changed |= held[here]
         for one in plan.functions:
             lead = isinstance(one.of, Lead)
-            at = np.flatnonzero(known & (lead | (rows.time_us >= since_us)))
-            both = [rows.cells[f"value.{one.name}"].combine_chunks().take(pa.array(at)), now.function(one, at)]
+            at = np.flatnonzero(rows["computed"] & (lead | (now.time_us >= since_us)))
+            both = [rows.select(at).cell(f"value.{one.name}"), now.function(one, at)]
             for key in value_keys([pa.concat_arrays(both)]):
                 changed[at] |= key[: len(at)] != key[len(at) :]
         return changed
 
-    def _values(self, now: Ordered, rows: OverRows, at: Ints, as_stored: Flags) -> pa.Table:
+    def _values(self, now: Ordered, at: Ints, as_stored: Flags) -> pa.Table:
         """The values of rows; those that are stored are taken as they are, but for Lead."""
         plan, values = self.plan, dict[str, pa.Array]()
         fresh, stored = at[~as_stored], at[as_stored]
@@ -577,7 +580,7 @@ class _Step:
             is_function = isinstance(one.of, OverFunction)
             found = now.function(one, fresh) if is_function else now.accumulated(one, fresh, ranges)
             if len(stored):
-                kept = rows.cells[f"value.{one.name}"].combine_chunks().take(pa.array(stored))
+                kept = now.rows.select(stored).cell(f"value.{one.name}")
                 found = pa.concat_arrays([found, kept]).take(pa.array(place))
             values[one.name] = found
         return pa.table(values, schema=pa.schema([(one.name, one.type) for one in plan.values]))

@@ -344,6 +344,7 @@ class OverOptions:
         accumulations: accumulations and functions, by the name of their column.
         derived: computed columns, by name.
         having: the condition on rows of the output; None: all.
+        explode: the column whose items become rows; None: each row is one.
     """
 
     frame: Frame
@@ -356,6 +357,7 @@ class OverOptions:
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
+    explode: str | None = None
 
     @property
     def arguments(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -46,9 +46,9 @@ class BoundValue:
     type: pa.DataType
     state: tuple[pa.DataType, ...]
 
-    def inputs(self, rows: pa.Table) -> list[pa.Array]:
-        """Its columns; the rows as structs for one that reads whole rows."""
-        columns = [rows[f"own.{name}"].combine_chunks() for name in self.columns]
+    def inputs(self, cell: Callable[[str], pa.Array]) -> list[pa.Array]:
+        """Its columns, of those that ``cell`` returns; the rows as structs for one that reads whole rows."""
+        columns = [cell(f"own.{name}") for name in self.columns]
         if self.of.inputs is None:
             return [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
         return columns

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from beamish.accumulations.base.gathered import reach
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.buffers import Flags, Ints, pick
+from beamish.kernels.buffers import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts, sort_order, value_keys
 from beamish.kinds.over.options import (
@@ -28,6 +28,7 @@ from beamish.kinds.over.options import (
 from beamish.kinds.over.plan import BoundValue, OverPlan
 from beamish.kinds.over.ranges import Ranges
 from beamish.kinds.over.rows import OverRows, PastOfKeys
+from beamish.tables.records import Selection
 
 _FAR_US = 2**60
 
@@ -47,13 +48,14 @@ class Order:
     equals: Flags
 
 
-def order_of(plan: OverPlan, code: Ints, rows: OverRows) -> Order:
+def order_of(plan: OverPlan, code: Ints, rows: OverRows | Selection[OverRows]) -> Order:
     """The order of rows within their keys; ``code``: int64, one per row, the number of its key.
 
     Most rows differ in key or time, so only those that do not are compared by their columns.
     """
-    at = sort_order([code, rows.time_us])
-    starts = run_starts([code[at], rows.time_us[at]])
+    time_us = rows[OverRows.TIME]
+    at = sort_order([code, time_us])
+    starts = run_starts([code[at], time_us[at]])
     run = np.cumsum(starts) - 1
     tied = np.flatnonzero(np.bincount(run, minlength=1)[run] > 1) if len(run) else run
     peers, equals = starts, starts.copy()
@@ -89,7 +91,7 @@ class Ordered:
     """
 
     plan: OverPlan
-    rows: OverRows
+    rows: Selection[OverRows]
     code: Ints
     peers: Flags
     is_tail: Flags
@@ -99,15 +101,26 @@ class Ordered:
     def __len__(self) -> int:
         return len(self.code)
 
+    @property
+    def time_us(self) -> Ints:
+        """The times of the rows."""
+        return self.rows[OverRows.TIME]
+
     @cached_property
     def begin(self) -> Ints:
         """The position of the first row of each row's key."""
-        return np.searchsorted(self.code, self.code, side="left")
+        return self._runs[0]
 
     @cached_property
     def end(self) -> Ints:
         """The position after the last row of each row's key."""
-        return np.searchsorted(self.code, self.code, side="right")
+        return self._runs[1]
+
+    @cached_property
+    def _runs(self) -> tuple[Ints, Ints]:
+        first = np.flatnonzero(run_starts([self.code]))
+        last = np.append(first[1:], len(self))[: len(first)]
+        return np.repeat(first, last - first), np.repeat(last, last - first)
 
     @cached_property
     def begin_live(self) -> Ints:
@@ -119,7 +132,7 @@ class Ordered:
     @cached_property
     def frames(self) -> tuple[Ints, Ints]:
         """The frame of each row: the positions of its first row, and of the one after its last."""
-        frame, time_us = self.plan.options.frame, self.rows.time_us
+        frame, time_us = self.plan.options.frame, self.time_us
         if isinstance(frame, PrecedingRows):
             here = np.arange(len(self), dtype=np.int64)
             return np.maximum(self.begin, here - frame.rows), here + 1
@@ -137,22 +150,25 @@ class Ordered:
         of = one.of
         if isinstance(of, (Lag, Lead)):
             there = self.after(-of.reach)[at]
-            values = pick(one.inputs(self.rows.cells)[0], there)
+            values = self._picked(one, there)
             if of.default is None:
                 return values
             return pc.if_else(pa.array(there < 0), pa.scalar(of.default, one.type), values)
         if isinstance(of, (FirstValue, LastValue)):
             first, last = self.frames
-            column = one.inputs(self.rows.cells)[0]
             if isinstance(of, LastValue):
-                return pick(column, last[at] - 1)
-            values = pick(column, first[at])
+                return self._picked(one, last[at] - 1)
+            values = self._picked(one, first[at])
             known = self.past_at[at]
             if one not in self.plan.firsts or not (known >= 0).any():
                 return values
             both = pa.concat_arrays([values, self.past.cells[f"first.{one.name}"].combine_chunks()])
             return both.take(pa.array(np.where(known >= 0, len(at) + known, np.arange(len(at)))))
         return pa.array(self._count(one)[at] + 1)
+
+    def _picked(self, one: BoundValue, at: Ints) -> pa.Array:
+        """The column of a function at positions; -1: null."""
+        return one.inputs(lambda name: self.rows.pick(name, at))[0]
 
     def _count(self, one: BoundValue) -> Ints:
         """How many rows, or distinct times, are before each row."""
@@ -184,7 +200,7 @@ class Ordered:
         )
 
         def lift(rows: Ints) -> list[pa.Array]:
-            return lifted(one, self.rows, rows)
+            return lifted(one, self.rows.select(rows))
 
         with one.placed():
             state = ranges.combine(one.of, lift, before, self.past_at[at])
@@ -193,13 +209,12 @@ class Ordered:
     def leads_to(self) -> Ints:
         """The time of the row that each row with Lead waits for: int64, microseconds; the end of time if none follows."""
         there = self.after(self.plan.options.lead)
-        return np.where(there >= 0, self.rows.time_us[there], END_OF_TIME_US)
+        return np.where(there >= 0, self.time_us[there], END_OF_TIME_US)
 
 
-def lifted(one: BoundValue, rows: OverRows, at: Ints) -> list[pa.Array]:
+def lifted(one: BoundValue, rows: OverRows | Selection[OverRows]) -> list[pa.Array]:
     """The accumulators of rows."""
-    some = rows.take(at)
-    return one.of.lift(one.inputs(some.cells), some.time_us)
+    return one.of.lift(one.inputs(rows.cell), rows[OverRows.TIME])
 
 
 def holds(frames: tuple[Ints, Ints], flags: Flags) -> Flags:
@@ -209,10 +224,10 @@ def holds(frames: tuple[Ints, Ints], flags: Flags) -> Flags:
     return held
 
 
-def numbers_of_equals(order: Order, rows: OverRows) -> Ints:
+def numbers_of_equals(order: Order, rows: Selection[OverRows]) -> Ints:
     """``came`` of rows in order: that of emitted rows stays, others follow the last of their equal ones."""
     run = Groups(np.cumsum(order.equals) - 1, int(order.equals.sum()))
-    shown = rows.is_shown
+    shown = rows["panes"] > 0
     most = Groups(run.of, run.count).greatest(np.where(shown, rows["came"], -1))
     unshown = np.cumsum(~shown)
     first = np.maximum.accumulate(np.where(order.equals, unshown - ~shown, 0))

@@ -18,7 +18,7 @@ from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.over.operator import WAITING, OverOperator
 from beamish.kinds.over.options import OverFunction, OverOptions, Unbounded
 from beamish.kinds.over.plan import make_over_plan
-from beamish.kinds.refine import refined
+from beamish.kinds.refine import describe_explode, refined
 from beamish.modes import AccumulationMode
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from beamish.triggers.trigger import Trigger
@@ -32,6 +32,7 @@ _DECLARED = {
     "accumulations",
     "derived",
     "having",
+    "explode",
 }
 _AT_ONCE = (None, Always(), AfterCount(1))
 
@@ -98,6 +99,8 @@ class OverStage(Stage):
                 yield f".{call}({', '.join(f'{name}={one!r}' for name, one in of.items())})"
         if options.having is not None:
             yield f".having({options.having!r})"
+        if options.explode is not None:
+            yield f".explode({options.explode!r})"
 
     def check(self, takes: Sequence[Relation]) -> None:
         options, relation, call = self.options, takes[0], f"over({self.options.arguments})"
@@ -159,7 +162,7 @@ class OverStage(Stage):
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         shards = shards if takes[0].keys else 1
         plan = make_over_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final)
-        return refined(OverOperator(plan), self.options.derived, self.options.having)
+        return refined(OverOperator(plan), self.options.derived, self.options.having, self.options.explode)
 
     @property
     def final(self) -> OverStage:
@@ -184,6 +187,8 @@ class OverStage(Stage):
             yield "columns", f"{name}={formula!r}"
         if options.having is not None:
             yield "having", f"only rows with {options.having!r}"
+        if options.explode is not None:
+            yield "explode", describe_explode(options.explode)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         yield "panes", f"a row is emitted {self._describe_due()}{self._describe_corrections()}"
         yield "late", self._describe_late()
@@ -243,7 +248,7 @@ def _instead(option: str) -> str:
         return "a row is corrected when its frame changes, also if its values do not; leave it out"
     if option == "on_error":
         return "an error stops the query; filter such rows before: .where(...)"
-    return "only trigger, allowed_lateness, the mode, forget_after, with_dropped, accumulate, with_columns and having apply; leave it out"
+    return "only trigger, allowed_lateness, the mode, forget_after, with_dropped, accumulate, with_columns, having and explode apply; leave it out"
 
 
 def _check_trigger(trigger: Trigger) -> None:

@@ -16,8 +16,10 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
-from beamish.kinds.rolling.plan import TIME, RollingPlan
-from beamish.kinds.rolling.tables import DEFAULT_POLICY, ROWS, SLICES, Rows, rows_table, slices_table
+from beamish.kinds.rolling.past import past_table
+from beamish.kinds.rolling.plan import ENDLESS_US, TIME, RollingPlan
+from beamish.kinds.rolling.tables import DEFAULT_POLICY, PAST, ROWS, SLICES, Past, Rows, rows_table, slices_table
+from beamish.triggers.trigger import NEVER_US
 from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "rolling spans"
@@ -34,17 +36,24 @@ class LiveRows(HeldRows):
     plan: RollingPlan
 
     def needs(self, notes: Store) -> Iterable[str]:
-        return (f"{SLICES}/", f"{ROWS}/")
+        past = (f"{PAST}/",) if self.plan.has_lifetime else ()
+        return (f"{SLICES}/", f"{ROWS}/", *past)
 
     def held(self, store: Store) -> tuple[pa.Table, Ints, Ints]:
         plan, watermark_us = self.plan, self.operator.open(store).clocks.watermark_us
         rows, slices = rows_table(plan).open(store).stored(), slices_table(plan, DEFAULT_POLICY).open(store).stored()
         rows = rows.take(rows["live"])
-        keys = pa.concat_tables([one.cells.select(plan.key_cells.names) for one in (rows, slices)])
+        past = past_table(plan).open(store) if plan.has_lifetime else None
+        known = Past.none(plan.past_cells) if past is None else past.stored()
+        keys = pa.concat_tables([one.cells.select(plan.key_cells.names) for one in (rows, slices, known)])
         code = factorize_rows(keys.columns, keys.num_rows)
-        of_rows, of_slices = code[: len(rows)], code[len(rows) :]
+        of_rows, of_slices = code[: len(rows)], code[len(rows) : len(rows) + len(slices)]
         latest = rows["time_us"] == of_rows.greatest(rows["time_us"])[of_rows.of]
-        due_us = _next_changes(plan, of_slices, slices["start_us"], watermark_us)[of_rows.of[latest]]
+        changes_us = _next_changes(plan, of_slices, slices["start_us"], watermark_us)
+        if past is not None:
+            ends, of_past = past.ends(known), code.of[len(rows) + len(slices) :]
+            np.minimum.at(changes_us, of_past[ends > watermark_us], ends[ends > watermark_us])
+        due_us = changes_us[of_rows.of[latest]]
         rows = rows.take(latest)
         return self.operator.rows([_updates(plan, rows)]), rows["time_us"], due_us
 
@@ -55,7 +64,8 @@ def stored_parts(plan: RollingPlan, store: Store, watermark_us: int) -> Iterator
     start_us = slices["start_us"]
     then = "and a row is emitted if values change"
     changes = [(span.enters_us, f"rows enter the span {span.name!r}, {then}") for span in plan.spans]
-    changes += [(span.leaves_us, f"rows leave the span {span.name!r}, {then}") for span in plan.spans]
+    leaves = [span for span in plan.spans if span.leaves_us != ENDLESS_US]
+    changes += [(span.leaves_us, f"rows leave the span {span.name!r}, {then}") for span in leaves]
     ahead = np.array([start_us + change_us for change_us, _ in changes])
     ahead[ahead <= watermark_us] = UNTIL_NEVER_US
     yield StoredPart(
@@ -68,6 +78,22 @@ def stored_parts(plan: RollingPlan, store: Store, watermark_us: int) -> Iterator
         then=[changes[i][1] for i in ahead.argmin(axis=0).tolist()],
         ends_us=start_us + plan.kept_us + plan.lateness_us,
     )
+    if plan.has_lifetime:
+        past = past_table(plan).open(store)
+        known = past.stored()
+        ends = past.ends(known)
+        yield StoredPart(
+            "rows before these, of which only accumulators are stored",
+            known.keyed(plan.of.key_schema.names),
+            known["last_us"],
+            known["last_us"],
+            known["rows"],
+            due_us=np.where(ends > watermark_us, ends, UNTIL_NEVER_US),
+            then="a last row is emitted",
+            ends_us=np.where(
+                ends == NEVER_US, UNTIL_NEVER_US, np.minimum(ends, NEVER_US - plan.lateness_us) + plan.lateness_us
+            ),
+        )
     live = rows.take(rows["live"])
     yield StoredPart(
         "emitted rows",

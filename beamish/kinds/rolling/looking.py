@@ -19,9 +19,11 @@ from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.kernels.buffers import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.order import run_starts
-from beamish.kinds.rolling.plan import RollingPlan
-from beamish.kinds.rolling.tables import EmittedRows, Rows, Slices, StandingTotals
+from beamish.kinds.rolling.past import PastOfKeys
+from beamish.kinds.rolling.plan import PAST_US, RollingPlan
+from beamish.kinds.rolling.tables import EmittedRows, Slices, StandingTotals
 from beamish.kinds.rolling.values import KeySlices, totals_from_slices
+from beamish.tables.records import Records
 from beamish.tables.timed_records import TimedRecords
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -91,7 +93,7 @@ class Looked:
     rows_at: Ints
 
 
-def keys_of(plan: RollingPlan, records: Slices | Rows, at: Ints) -> pa.Table:
+def keys_of(plan: RollingPlan, records: Records, at: Ints) -> pa.Table:
     """The key cells of some records."""
     return records.cells.select(plan.key_cells.names).take(pa.array(at))
 
@@ -102,13 +104,14 @@ class Looking:
 
     Attributes:
         plan: of the stage.
-        slices, totals, rows: the tables.
+        slices, totals, rows, past: the tables; of the past only with a span without a beginning.
     """
 
     plan: RollingPlan
     slices: TimedRecords[Slices]
     totals: StandingTotals
     rows: EmittedRows
+    past: PastOfKeys | None
 
     def ahead(self, asked: Asked, beside: Asked | None, watermark_us: int, *, stands: bool) -> Looked:
         """Keys at boundaries past the ones that totals are of.
@@ -151,6 +154,7 @@ class Looking:
             reached = boundary_us <= watermark_us
             last = np.flatnonzero(reached & np.append((code[1:] != code[:-1]) | ~reached[1:], True))
             self.totals.replace(keys.take(pa.array(code[last])), totals[last])
+        self._leave_out(keys, code, boundary_us, totals)
         if not plan.history:  # an early row is ahead, and stays
             latest_us = np.full(count, NO_WATERMARK_US)
             latest_us[of_rows] = self.rows.records["time_us"][rows_at]
@@ -180,13 +184,23 @@ class Looking:
         time_us = self.rows.records["time_us"]
         more = _rows_since(time_us, of_rows, rows_at, codes.of, asked.boundary_us)
         parts.append((of_rows[more], time_us[rows_at[more]]))
+        if self.past is not None and plan.forget_us is not None:
+            ends = self.past.latest(keys) + (plan.forget_us + plan.step_us)
+            ended = np.flatnonzero(late & (ends >= since_us) & (ends <= until_us))
+            parts.append((ended, ends[ended]))
         code, boundary_us = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((boundary_us, code))
         order = order[run_starts([code[order], boundary_us[order]])]
         code, boundary_us = code[order], boundary_us[order]
         timing = np.where(boundary_us > until_us, EARLY, LATE).astype(np.int8)
         totals = totals_from_slices(plan, slices, code, boundary_us)
+        self._leave_out(keys, code, boundary_us, totals)
         return Looked(keys, slices_of, code, boundary_us, timing, totals, of_rows, rows_at)
+
+    def _leave_out(self, keys: pa.Table, code: Ints, boundary_us: Ints, totals: Ints) -> None:
+        """Set the totals of keys to 0 at boundaries where they are not present, for want of rows."""
+        if self.past is not None and self.plan.forget_us is not None:
+            totals[boundary_us > self.past.latest(keys)[code] + self.plan.forget_us] = 0
 
     def _rows_of(self, keys: pa.Table) -> tuple[Ints, Ints]:
         """The emitted rows of distinct keys: the code of each, and its index in memory."""
@@ -206,12 +220,21 @@ class Looking:
 
         @cache
         def read() -> KeySlices:
+            plan = self.plan
             if not len(boundary_us):
-                return KeySlices(boundary_us, boundary_us, self.plan.of.new_state.slice(0, 0))
-            at = self.slices.between(int(boundary_us.min()) - self.plan.kept_us, int(boundary_us.max()))
-            of, inside = self._codes(keys, keys_of(self.plan, self.slices.records, at))
+                none = np.zeros((0, plan.totals.width), np.int64)
+                return KeySlices(boundary_us, boundary_us, boundary_us, plan.of.new_state.slice(0, 0), none)
+            since_us = NO_WATERMARK_US if plan.has_lifetime else int(boundary_us.min()) - plan.kept_us
+            at = self.slices.between(since_us, int(boundary_us.max()))
+            of, inside = self._codes(keys, keys_of(plan, self.slices.records, at))
             own = self.slices.records.take(at[inside])
-            return KeySlices.ordered(of, own["start_us"], own.state)
+            start_us, rows, state, totals = own["start_us"], own["rows"], own.state, plan.totals.lift(own.state)
+            if self.past is not None:
+                past = self.past.of(keys)
+                of, rows = np.append(past.code, of), np.append(past.rows, rows)
+                start_us = np.append(np.full(len(past.code), PAST_US), start_us)
+                state, totals = pa.concat_tables([past.state, state]), np.concatenate([past.totals, totals])
+            return KeySlices.ordered(of, start_us, rows, state, totals)
 
         return read
 

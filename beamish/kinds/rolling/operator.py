@@ -14,6 +14,7 @@ from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.stored_keys import StoredPart
 from beamish.kinds.rolling.at_rest import NAME, LiveRows, stored_parts
+from beamish.kinds.rolling.past import past_table
 from beamish.kinds.rolling.plan import RollingPlan
 from beamish.kinds.rolling.shard import RollingShard
 from beamish.kinds.rolling.tables import DEFAULT_POLICY, rows_table, slices_table, totals_table
@@ -67,7 +68,8 @@ class RollingOperator(Operator):
         return attrs.evolve(super().slots, replaces_unseen=lambda columns: (columns["index"] > 0) & (not plan.retracts))
 
     def tables(self) -> Sequence[KeyedTable]:
-        return [slices_table(self.plan, self.policy), totals_table(self.plan), rows_table(self.plan)]
+        past = [past_table(self.plan)] if self.plan.has_lifetime else []
+        return [slices_table(self.plan, self.policy), totals_table(self.plan), rows_table(self.plan), *past]
 
     def notes(self) -> Sequence[Note]:
         return [RollingShard.note(self.identity)]

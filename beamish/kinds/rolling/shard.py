@@ -32,7 +32,8 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts
 from beamish.kinds.rolling.changes import changed_rows
 from beamish.kinds.rolling.looking import Asked, Looked, Looking, keys_of
-from beamish.kinds.rolling.plan import RollingPlan
+from beamish.kinds.rolling.past import past_table
+from beamish.kinds.rolling.plan import PAST_US, RollingPlan
 from beamish.kinds.rolling.tables import Rows, Slices, rows_table, slices_table, totals_table
 from beamish.kinds.rolling.values import of_spans, values_at
 from beamish.kinds.window.step.bundle import Bundle
@@ -56,6 +57,7 @@ class Added:
         there: int64[n]: the stored slices, by their indices in memory; -1: a new one.
         before: the accumulators of the stored ones; None: all are new.
         rows_before: int64[n], numbers of rows before.
+        latest_us: int64[n], the start of the latest slice of its rows.
     """
 
     groups: Groups
@@ -66,6 +68,13 @@ class Added:
     there: Ints
     before: pa.Table | None
     rows_before: Ints
+    latest_us: Ints
+
+    @property
+    def is_past(self) -> Flags:
+        """Whether each is the slice that others are folded into."""
+        past: Flags = self.start_us == PAST_US
+        return past
 
 
 class RollingShard(NotedShard):
@@ -78,7 +87,8 @@ class RollingShard(NotedShard):
         self._plan = plan
         self._slices, self._rows = slices_table(plan, policy).open(store), rows_table(plan).open(store)
         self._totals = totals_table(plan).open(store)
-        self._looking = Looking(plan, self._slices, self._totals, self._rows)
+        self._past = past_table(plan).open(store) if plan.has_lifetime else None
+        self._looking = Looking(plan, self._slices, self._totals, self._rows, self._past)
         self._counts = Counts(0)
 
     @property
@@ -115,8 +125,12 @@ class RollingShard(NotedShard):
         least_us = (
             NO_WATERMARK_US if watermark_us == NO_WATERMARK_US else watermark_us - plan.lateness_us - plan.kept_us + 1
         )
-        self._slices.forget(max(least_us, NO_WATERMARK_US))
-        self._slices.save(max(least_us, NO_WATERMARK_US))
+        if self._past is None:
+            self._slices.forget(max(least_us, NO_WATERMARK_US))
+            self._slices.save(max(least_us, NO_WATERMARK_US))
+        else:
+            self._slices.save()
+            self._past.save(watermark_us)
         self._totals.save()
         self._rows.save(watermark_us)
         super().save()
@@ -126,7 +140,8 @@ class RollingShard(NotedShard):
         plan, index = self._plan, self._slices.segments.index
         watermark_us = self.clocks.watermark_us
         after_us = plan.next_boundary(watermark_us)
-        found = [] if self._rows.next_due_us is None else [self._rows.next_due_us]
+        due = (self._rows.next_due_us, None if self._past is None else self._past.next_due_us)
+        found = [one for one in due if one is not None]
         for change_us in plan.changes_us:
             first, last = index["start_us"] + change_us, index["end_us"] + change_us
             found += first[first > watermark_us].tolist()
@@ -150,12 +165,19 @@ class RollingShard(NotedShard):
         if len(asks):
             changes.append(Asked.at(plan, keys_of(plan, rows, asks), rows["ask_us"][asks], ON_TIME))
             self._rows.remove(asks)
+        if self._past is not None:
+            self._past.load_due(now_us)
+            past = self._past.records
+            ends = self._past.ends(past)
+            over = np.flatnonzero(self._past.alive & (ends > since_us) & (ends <= until_us))
+            changes.append(Asked.at(plan, keys_of(plan, past, over), ends[over], ON_TIME))
         beside, next_us = None, plan.next_boundary(now_us)
         if plan.early and next_us is not None and next_us != plan.next_boundary(before_us):
             enters = sorted({plan.step_us, *plan.enters_us})
             changes += [self._changes(next_us - one, next_us - one, one, EARLY) for one in enters]
             leaves = [one for one in plan.changes_us if one not in enters]
-            beside = Asked.concat([self._changes(next_us - one, next_us - one, one, EARLY) for one in leaves])
+            each = [self._changes(next_us - one, next_us - one, one, EARLY) for one in leaves]
+            beside = Asked.concat(each) if each else None
         asked = Asked.concat(changes)
         if len(asked):
             looked = self._looking.ahead(asked, beside, until_us, stands=True)
@@ -163,6 +185,8 @@ class RollingShard(NotedShard):
         else:
             out = []
         self._expire(now_us)
+        self._fold(now_us)
+        self._forget(now_us)
         return out
 
     def _changes(self, least_us: int, most_us: int, change_us: int, timing: int) -> Asked:
@@ -171,7 +195,8 @@ class RollingShard(NotedShard):
         at = self._slices.between(least_us, most_us) if least_us <= most_us else np.empty(0, np.int64)
         slices = self._slices.records.take(at)
         asked = Asked.at(plan, keys_of(plan, slices, np.arange(len(at))), slices["start_us"] + change_us, timing)
-        asked.change[:, 0] = (change_us == plan.step_us) - (change_us == plan.kept_us)
+        sign = (change_us == plan.present.enters_us) - (change_us == plan.present.leaves_us)
+        asked.change[:, 0] = sign * plan.weights(slices["rows"])
         lifted = plan.totals.lift(slices.state)
         for span, own in zip(plan.spans, of_spans(plan, asked.change), strict=True):
             sign = (change_us == span.enters_us) - (change_us == span.leaves_us)
@@ -187,17 +212,40 @@ class RollingShard(NotedShard):
         )
         self._rows.touch(np.flatnonzero(over))
 
+    def _fold(self, watermark_us: int) -> None:
+        """Fold the slices that all boundaries which may change hold in the same spans."""
+        if self._past is None:
+            return
+        slices = self._slices.take_until(self._plan.folded_until(watermark_us))
+        if len(slices):
+            keys = keys_of(self._plan, slices, np.arange(len(slices)))
+            self._past.fold(keys, slices["start_us"], slices["rows"], slices.state)
+
+    def _forget(self, watermark_us: int) -> None:
+        """Drop keys that had their last row for want of others, and cannot have it corrected."""
+        plan, past = self._plan, self._past
+        if past is None or plan.forget_us is None:
+            return
+        ends = past.ends(past.records)
+        past.touch(np.flatnonzero(past.alive & (ends <= watermark_us)))
+        gone = np.flatnonzero(past.alive & plan.is_frozen(ends, watermark_us))
+        if len(gone):
+            keys = keys_of(plan, past.records, gone).combine_chunks()
+            past.remove(gone)
+            self._totals.replace(keys, np.zeros((len(gone), plan.totals_width), np.int64))
+
     # Rows arrive
 
     def _arrive(self, payloads: Sequence[bytes], watermark_us: int) -> list[Updates]:
         plan = self._plan
+        self._fold(watermark_us)
         bundle = Bundle.read(plan.of, payloads)
         drops = Drops(plan.schema, self.dropped)
         start_us = self._taken(bundle, drops, watermark_us)
         at = np.flatnonzero(start_us != NO_WATERMARK_US)
         if not len(at):
             return drops.updates
-        added = self._added(bundle, at, start_us)
+        added = self._added(bundle, at, start_us, watermark_us)
         if plan.of.signed:
             lost = unmatched(plan.of, bundle, at, added.groups, state=added.state, held=added.rows_before)
             if lost is not None and lost.any():
@@ -207,11 +255,11 @@ class RollingShard(NotedShard):
                 at = at[~lost]
                 if not len(at):
                     return drops.updates
-                added = self._added(bundle, at, start_us)
+                added = self._added(bundle, at, start_us, watermark_us)
         self._counts = attrs.evolve(self._counts, taken=(self._counts.taken or 0) + int(bundle.rows[at].sum()))
+        returns = self._returns(added.keys, watermark_us)
         self._put(added, watermark_us)
-        keys, start_us = added.keys, added.start_us
-        asked = self._asked(keys, start_us, watermark_us)
+        asked = self._asked(added.keys, added.start_us, returns, watermark_us)
         if not len(asked):
             return drops.updates
         if plan.history:
@@ -236,8 +284,8 @@ class RollingShard(NotedShard):
         timed = in_range(bundle.time_us) | plan.of.preaggregates
         start_us = plan.rolling.slices(np.where(timed, bundle.time_us, 0))
         why = np.where(timed, TAKEN, EVENT_TIME_OUT_OF_RANGE)
-        if watermark_us != NO_WATERMARK_US:
-            why[timed & plan.is_frozen(start_us + plan.rolling.reach_us, watermark_us)] = EXPIRED
+        if watermark_us != NO_WATERMARK_US and plan.expires_us is not None:
+            why[timed & plan.is_frozen(start_us + plan.expires_us, watermark_us)] = EXPIRED
             self._note_late(bundle.first_us[why == EXPIRED], watermark_us)
         if (why != TAKEN).any():
             self._drop(drops, bundle, why, watermark_us)
@@ -257,9 +305,10 @@ class RollingShard(NotedShard):
             late_us = max(self._counts.late_by_us or 0, watermark_us - int(first_us.min()))
             self._counts = attrs.evolve(self._counts, late_by_us=late_us)
 
-    def _added(self, bundle: Bundle, at: Ints, start_us: Ints) -> Added:
+    def _added(self, bundle: Bundle, at: Ints, start_us: Ints, watermark_us: int) -> Added:
         """Rows of a bundle, added to their slices; nothing is stored yet."""
-        plan, cells, start_us = self._plan, self._plan.key_cells, start_us[at]
+        plan, cells, latest_us = self._plan, self._plan.key_cells, start_us[at]
+        start_us = np.where(latest_us <= plan.folded_until(watermark_us), PAST_US, latest_us)
         keys = bundle.keys.take(pa.array(at)) if bundle.keys.num_columns else None
         columns = [pa.array(np.zeros(len(at), np.int8))] if keys is None else keys.columns
         keys = pa.table(columns, schema=cells).combine_chunks()
@@ -269,41 +318,71 @@ class RollingShard(NotedShard):
         there = self._find(own, own_us)
         known = there >= 0
         before = old = None
-        rows_before = np.zeros(groups.count, np.int64)
+        rows_before, place, states = np.zeros(groups.count, np.int64), np.zeros(groups.count, np.int64), []
         if known.any():
-            old = state = self._slices.records.take(there[known]).state
-            place = np.where(known, np.cumsum(known), 0)
-            before = pa.concat_tables([plan.of.new_state, state]).take(pa.array(place)).combine_chunks()
+            old = self._slices.records.take(there[known]).state
+            states.append(old)
+            place[known] = 1 + np.arange(old.num_rows)
             rows_before[known] = self._slices.records["rows"][there[known]]
+        folded = np.flatnonzero(own_us == PAST_US)
+        if self._past is not None and len(folded):
+            past = self._past.of(own.take(pa.array(folded)), before_rows=True)
+            place[folded[past.code]] = 1 + sum(one.num_rows for one in states) + np.arange(len(past.code))
+            states.append(past.state)
+            rows_before[folded[past.code]] = past.rows
+        if states:
+            before = pa.concat_tables([plan.of.new_state, *states]).take(pa.array(place)).combine_chunks()
         state = bundle.accumulate(at, groups, before)
         rows = rows_before + groups.sum(bundle.signs[at])
-        return Added(groups, own, own_us, state, rows, there, old, rows_before)
+        return Added(groups, own, own_us, state, rows, there, old, rows_before, groups.greatest(latest_us))
 
     def _put(self, added: Added, watermark_us: int) -> None:
         """Store slices with added rows; those that lost all their rows are removed."""
+        plan = self._plan
         self._slices.remove(added.there[added.there >= 0])
         self._add_to_totals(added, watermark_us)
-        left = added.rows > 0
-        cells = pa.table([*added.keys.columns, *added.state.columns], schema=self._plan.slice_cells).combine_chunks()
+        left = (added.rows > 0) & ~added.is_past
+        cells = pa.table([*added.keys.columns, *added.state.columns], schema=plan.slice_cells).combine_chunks()
         if left.all():
             self._slices.add(Slices.new(cells, start_us=added.start_us, rows=added.rows))
         else:
             kept = cells.filter(pa.array(left)).combine_chunks()
             self._slices.add(Slices.new(kept, start_us=added.start_us[left], rows=added.rows[left]))
+        if self._past is None:
+            return
+        at = np.flatnonzero(added.is_past)
+        if len(at):
+            rows, place = added.rows - added.rows_before, pa.array(at)
+            self._past.fold(added.keys.take(place), added.latest_us[at], rows[at], added.state.take(place), whole=True)
+        if plan.forget_us is not None:
+            self._past.see(added.keys, added.latest_us)
+
+    def _returns(self, keys: pa.Table, watermark_us: int) -> Flags:
+        """Whether each key is not present at the last boundary that the watermark has reached, for want of rows."""
+        plan = self._plan
+        if self._past is None or plan.forget_us is None or watermark_us == NO_WATERMARK_US:
+            return np.zeros(keys.num_rows, bool)
+        codes = factorize_rows(keys.columns, keys.num_rows)
+        last_us = self._past.latest(keys.take(pa.array(codes.first())).combine_chunks())[codes.of]
+        reached_us = plan.boundary(min(watermark_us, LATEST_US))
+        returns: Flags = (last_us != NO_WATERMARK_US) & (reached_us > last_us + plan.forget_us)
+        return returns
 
     def _add_to_totals(self, added: Added, watermark_us: int) -> None:
         """Change the totals of spans that slices are in at the watermark."""
         plan, until_us, start_us = self._plan, min(watermark_us, LATEST_US), added.start_us
-        here = np.flatnonzero((start_us + plan.step_us <= until_us) & (until_us < start_us + plan.kept_us))
+        enters_us, leaves_us = start_us + plan.present.enters_us, start_us + plan.present.leaves_us
+        here = np.flatnonzero((enters_us <= until_us) & (until_us < leaves_us))
         if watermark_us == NO_WATERMARK_US or not len(here):
             return
         known, left = added.there >= 0, added.rows > 0
         lifted = plan.totals.lift(added.state)
-        lifted[~left] = 0
+        lifted[~left & ~added.is_past] = 0
         if added.before is not None:
             lifted[known] -= plan.totals.lift(added.before)
         change = np.zeros((len(here), plan.totals_width), np.int64)
-        change[:, 0] = left[here].astype(np.int64) - known[here]
+        now, before = plan.weights(added.rows) * left, plan.weights(added.rows_before) * (added.rows_before > 0)
+        change[:, 0] = now[here] - before[here]
         for span, own in zip(plan.spans, of_spans(plan, change), strict=True):
             inside = (start_us[here] + span.enters_us <= until_us) & (until_us < start_us[here] + span.leaves_us)
             own[inside] = lifted[here[inside]]
@@ -329,20 +408,20 @@ class RollingShard(NotedShard):
         place[code[: len(known)]] = known
         return place[code[len(known) :]]
 
-    def _asked(self, keys: pa.Table, start_us: Ints, watermark_us: int) -> Asked:
+    def _asked(self, keys: pa.Table, start_us: Ints, returns: Flags, watermark_us: int) -> Asked:
         """The boundaries at which the keys of slices with new rows are looked at now; or that they are later."""
         plan = self._plan
         asked = [Asked.at(plan, keys.slice(0, 0), 0, LATE)]
         if watermark_us == NO_WATERMARK_US:
             return asked[0]
-        first, last = start_us + plan.step_us, start_us + plan.rolling.reach_us
+        first, last = start_us + plan.step_us, start_us + plan.counts_us
         open_us, reached_us = plan.first_open(watermark_us), plan.boundary(min(watermark_us, LATEST_US))
         behind = first <= reached_us
         if plan.history:
-            late = np.maximum(first, open_us) <= reached_us
+            late = (returns | (first <= reached_us)) & (open_us <= reached_us)
             asked.append(self._where(keys, late, open_us, LATE))
         else:
-            late = behind & (open_us <= reached_us) & (reached_us <= last)
+            late = (returns | (behind & (reached_us <= last))) & (open_us <= reached_us)
             asked.append(self._where(keys, late, reached_us, LATE))
         next_us = plan.next_boundary(watermark_us)
         if next_us is None:

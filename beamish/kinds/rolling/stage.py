@@ -12,6 +12,7 @@ from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation, SlotSemantics
 from beamish.contract.stage import Stage
 from beamish.contract.stored import Store, noted_takes
+from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.refine import refined
@@ -69,7 +70,7 @@ class RollingStage(WindowStage):
     def check(self, takes: Sequence[Relation]) -> None:
         _check_options(self.options)
         _check_inputs(self.options, takes)
-        WindowStage(self.effective, self.suppress).check(takes)
+        WindowStage(attrs.evolve(self.effective, forget_after=None), self.suppress).check(takes)
         _check_spans(self.options)
         _check_names(self.options, takes)
 
@@ -88,16 +89,17 @@ class RollingStage(WindowStage):
             behind_us=0 if self.suppress is None else behind_us(options, self.suppress),
             retracts=options.retracts,
             watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
-            slot=keys,
+            slot=None if options.explode else keys,
             follows=SlotSemantics.ONCE if self.is_final else follows,
         )
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        options = self.effective
+        options, forget = attrs.evolve(self.effective, forget_after=None), self.options.forget_after
         of = make_plan(options, takes, self.shards_of(takes, shards))
-        plan = RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final)
+        forget_us = None if forget is None else forget.us
+        plan = RollingPlan(of, self.gives(takes), emits_early(options.trigger), self.is_final, forget_us)
         operator = RollingOperator(plan, suppressed=self.suppress is not None)
-        return refined(operator, options.derived, options.having)
+        return refined(operator, options.derived, options.having, options.explode)
 
     def suppressed_by(self, suppress: Suppress) -> WindowStage:
         if isinstance(suppress.until, UntilWindowCloses):
@@ -165,9 +167,9 @@ def _check_options(options: WindowOptions) -> None:
         ),
         (options.retention is not None, "retain(...)", "leave it out: a span bounds what is stored"),
         (
-            options.forget_after is not None,
+            options.forget_after is not None and not rolling.has_lifetime,
             "forget_after(...)",
-            "leave it out: a key expires when its rows have left the longest span",
+            "leave it out: without a bm.Lifetime() a key expires when its rows have left the longest span",
         ),
         (
             options.on_time is not OnTimeBehavior.FIRE_ALWAYS,
@@ -195,6 +197,25 @@ def _check_options(options: WindowOptions) -> None:
     ):
         if is_set:
             raise PipelineError(f"{where} with {call}: it does not apply to rolling spans; {fix}")
+    _check_forgetting(options, rolling, where)
+
+
+def _check_forgetting(options: WindowOptions, rolling: Rolling, where: str) -> None:
+    """Check that a key is in no other span when it is dropped (PipelineError: it may be)."""
+    span = options.forget_after
+    if span is None:
+        return
+    call, reach = f"forget_after({str(span)!r})", Duration(rolling.reach_us)
+    if span.us % rolling.step.us:
+        raise PipelineError(
+            f"{where} with {call}: it is not a multiple of the step, and a key has its last row at a boundary; use a multiple of "
+            f"{str(rolling.step)!r}"
+        )
+    if span < reach:
+        raise PipelineError(
+            f"{where} with {call}: spans reach back {reach}, so a key would be dropped while it has rows in them; use at least "
+            f"{str(reach)!r}"
+        )
 
 
 def _check_trigger(options: WindowOptions, where: str) -> None:
@@ -300,12 +321,20 @@ def _words(options: WindowOptions, subject: str, words: str) -> str | None:
                 else "they count at later boundaries only"
             )
             return f"rows behind the watermark are late; {then}"
+        case "expiry" if rolling.has_lifetime and options.forget_after is None:
+            return "a key stays, unless its rows are retracted"
         case "expiry":
             emits = "it emits a last row, with counts of 0" if rolling.empty == "emit" else "its row is retracted"
-            return f"when a key's last row has left the longest span, {emits}"
+            when = f"is {options.forget_after} before" if rolling.has_lifetime else "has left the longest span"
+            return f"when a key's last row {when}, {emits}"
+        case "forgotten":
+            return "state of a key that had its last row is deleted; a later row starts it anew"
+        case "bounded" if rolling.has_lifetime and options.forget_after is None:
+            return "no: an accumulator of each key is stored forever; .forget_after('30 days') drops idle keys"
         case "bounded":
             at = f" and the watermark is {lateness} past that" if lateness else ""
-            return f"the state of a key is deleted when its rows have left the longest span{at}"
+            when = f"are {options.forget_after} before" if rolling.has_lifetime else "have left the longest span"
+            return f"the state of a key is deleted when its rows {when}{at}"
         case "a pane holds":
             held = "the values of each span at its boundary"
             return held + (

@@ -19,7 +19,12 @@ columns of totals (one entry per key that has a slice within the reach at the wa
 cells: the key columns; ``totals``, a list of int64: the number of slices within the reach, and for each span the totals of the accumulations that have
 them (totals.py).
 
-Rows and totals of a key are in segments by a hash of the key. Slices are in segments by time, so that a step writes only those of new rows, and reads only
+columns of the past (with a span without a beginning, one entry per key that has slices folded, or may be dropped for want of rows):
+    rows                int64: number of the rows of the slices that are folded
+    last_us             where its latest slice starts, folded or not if keys are dropped for want of rows
+cells: the key columns; ``totals``, a list of int64: the totals of the slices that are folded; accumulators as ``state.<name>.<number>``.
+
+Rows, totals and the past of a key are in segments by a hash of the key. Slices are in segments by time, so that a step writes only those of new rows, and reads only
 those at the ends of spans, unless an accumulation is recombined from slices.
 """
 
@@ -37,7 +42,7 @@ from beamish.contract.updates import EARLY
 from beamish.kernels.buffers import Flags, Ints, column_of, numbers
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.kernels.groups import Groups
-from beamish.kinds.rolling.plan import TOTALS, RollingPlan
+from beamish.kinds.rolling.plan import STATE, TOTALS, RollingPlan
 from beamish.tables.records import (
     DUE,
     Records,
@@ -52,7 +57,7 @@ from beamish.triggers.trigger import NEVER_US
 from beamish.watermarks import NO_WATERMARK_US
 
 DEFAULT_POLICY = SpanPolicy()
-SLICES, ROWS = "slices", "rows"
+SLICES, ROWS, PAST = "slices", "rows", "past"
 """The names of the tables."""
 
 
@@ -71,8 +76,28 @@ class Slices(Timed):
     @property
     def state(self) -> pa.Table:
         """The accumulators."""
-        names = [name for name in self.cells.schema.names if name.startswith("state.")]
-        return self.cells.select(names).rename_columns([name.removeprefix("state.") for name in names])
+        return _accumulators(self.cells)
+
+
+@attrs.frozen(eq=False)
+class Past(Records):
+    """The slices of keys that are folded."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"rows": ("int64", 0), "last_us": ("int64", NO_WATERMARK_US)}
+
+    @property
+    def keys(self) -> list[pa.Array]:
+        return key_columns(self.cells)
+
+    @property
+    def state(self) -> pa.Table:
+        """The accumulators."""
+        return _accumulators(self.cells)
+
+    @property
+    def totals(self) -> Ints:
+        """int64[n, width]."""
+        return totals_of(self.cells)
 
 
 @attrs.frozen(eq=False)
@@ -100,6 +125,26 @@ class Rows(Records):
         return self.cells.select(names).rename_columns([name.removeprefix("value.") for name in names])
 
 
+def _accumulators(cells: pa.Table) -> pa.Table:
+    """The accumulators among cells."""
+    names = [name for name in cells.schema.names if name.startswith(STATE)]
+    return cells.select(names).rename_columns([name.removeprefix(STATE) for name in names])
+
+
+def totals_of(cells: pa.Table) -> Ints:
+    """The totals among cells: int64[n, width]."""
+    if TOTALS not in cells.schema.names:
+        return np.zeros((cells.num_rows, 0), np.int64)
+    column = cells[TOTALS].combine_chunks()
+    return numbers(column.flatten()).reshape(cells.num_rows, column.type.list_size)
+
+
+def totals_column(totals: Ints) -> pa.Array:
+    """Totals as cells."""
+    width = totals.shape[1]
+    return pa.FixedSizeListArray.from_arrays(column_of(totals.ravel()), type=pa.list_(pa.int64(), width))
+
+
 def key_columns(cells: pa.Table) -> list[pa.Array]:
     """The key columns among cells; without any a constant one."""
     names = [name for name in cells.schema.names if name == "key" or name.startswith("key.")]
@@ -117,8 +162,7 @@ class Standing(Records):
     @property
     def totals(self) -> Ints:
         """int64[n, width]."""
-        column = self.cells[TOTALS].combine_chunks()
-        return numbers(column.flatten()).reshape(len(self), column.type.list_size)
+        return totals_of(self.cells)
 
 
 B = TypeVar("B", bound=Records)
@@ -194,9 +238,7 @@ class StandingTotals(BucketedRecords[Standing]):
         at = self.find(self._plan, keys)
         self.remove(at[at >= 0])
         some = np.flatnonzero(totals[:, 0])
-        type_ = self._plan.standing_cells.field(TOTALS).type
-        column = pa.FixedSizeListArray.from_arrays(column_of(totals[some].ravel()), type=type_)
-        cells = [*keys.take(pa.array(some)).columns, column]
+        cells = [*keys.take(pa.array(some)).columns, totals_column(self._plan.carried(totals[some]))]
         self.add(Standing.new(pa.table(cells, schema=self._plan.standing_cells).combine_chunks()))
 
     def save(self, watermark_us: int = NO_WATERMARK_US) -> None:

@@ -113,6 +113,10 @@ class FieldTotals:
             return decimal_column(high, low, self.field.type, present)
         return column_of(carried[:, 0] | top << _BITS, self.field.type, present)
 
+    def carried(self, totals: Ints) -> Ints:
+        """The same totals, so that as many can be added as to none."""
+        return np.concatenate([_carried(totals[:, : self.limbs]), totals[:, self.limbs :]], axis=1)
+
     def unfit(self, totals: Ints) -> Flags:
         """Whether a total lacks values that do not fit: bool, one each."""
         return totals[:, self.limbs] > 0 if self.counts_unfit else np.zeros(len(totals), bool)
@@ -157,6 +161,18 @@ class Totals:
     def read(self, name: str, totals: Ints) -> list[pa.Array]:
         """The accumulators of one of them."""
         return [field.read(totals[:, at]) for field, at in self.fields[name]]
+
+    def carried(self, totals: Ints) -> Ints:
+        """The same totals, so that as many can be added as to none."""
+        found = totals.copy()
+        for own in self.fields.values():
+            for field, at in own:
+                found[:, at] = field.carried(totals[:, at])
+        return found
+
+    def suffice(self, name: str) -> bool:
+        """Whether an accumulation has totals, and all values fit them."""
+        return name in self.fields and not any(field.counts_unfit for field, _ in self.fields[name])
 
     def unfit(self, name: str, totals: Ints) -> Flags:
         """Whether its accumulators lack values that do not fit."""

@@ -31,18 +31,24 @@ class KeySlices:
     Attributes:
         code: int64[n], the code of the key of each.
         start_us: int64[n], where it starts.
+        rows: int64[n], its number of rows.
         state: n accumulators.
+        totals: int64[n, width], its totals.
     """
 
     code: Ints
     start_us: Ints
+    rows: Ints
     state: pa.Table
+    totals: Ints
 
     @classmethod
-    def ordered(cls, code: Ints, start_us: Ints, state: pa.Table) -> KeySlices:
+    def ordered(cls, code: Ints, start_us: Ints, rows: Ints, state: pa.Table, totals: Ints) -> KeySlices:
         """Slices in any order."""
         order = np.lexsort((start_us, code))
-        return cls(code[order], start_us[order], state.take(pa.array(order)).combine_chunks())
+        return cls(
+            code[order], start_us[order], rows[order], state.take(pa.array(order)).combine_chunks(), totals[order]
+        )
 
     @cached_property
     def _times(self) -> Ints:
@@ -66,13 +72,12 @@ class KeySlices:
 def totals_from_slices(plan: RollingPlan, slices: KeySlices, code: Ints, boundary_us: Ints) -> Ints:
     """The totals of keys at boundaries: int64[n, width], as differences of running totals."""
     found = np.zeros((len(code), plan.totals_width), np.int64)
-    reach = BoundSpan("", plan.step_us, plan.kept_us)
-    first, last = slices.within(plan, reach, code, boundary_us)
-    found[:, 0] = last - first
+    first, last = slices.within(plan, plan.present, code, boundary_us)
+    counted = np.append(0, np.cumsum(plan.weights(slices.rows)))
+    found[:, 0] = counted[last] - counted[first]
     if not plan.totals.width:
         return found
-    lifted = plan.totals.lift(slices.state)
-    running = np.concatenate([np.zeros((1, plan.totals.width), np.int64), np.cumsum(lifted, axis=0)])
+    running = np.concatenate([np.zeros((1, plan.totals.width), np.int64), np.cumsum(slices.totals, axis=0)])
     for span, own in zip(plan.spans, of_spans(plan, found), strict=True):
         first, last = slices.within(plan, span, code, boundary_us)
         own[:] = running[last] - running[first]
@@ -111,20 +116,21 @@ def values_at(  # noqa: PLR0917 - the plan, and what it is of
         code, boundary_us: int64[n].
     """
     columns: list[pa.Array] = []
+    some = totals[:, 0] > 0
     for bound in plan.of.accumulations:
         for span, own in zip(plan.spans, of_spans(plan, totals), strict=True):
             if not plan.rolling.spans[span.name].has(bound.name):
                 continue
             try:
-                state = _state(plan, bound, span, own, slices_of, code, boundary_us)
+                state = _state(plan, bound, span, own, some, slices_of, code, boundary_us)
                 columns.append(bound.accumulation.extract_columns(state, bound.types))
             except (UserFunctionError, NumericOverflowError) as error:
-                raise _naming(error, keys, code, boundary_us) from cause(error)
+                raise naming(error, keys, code, boundary_us) from cause(error)
     table = pa.table(
         [cast(column, field.type) for column, field in zip(columns, plan.value_schema, strict=True)],
         schema=plan.value_schema,
     )
-    return Values(table, totals[:, 0] > 0)
+    return Values(table, some)
 
 
 def _state(  # noqa: PLR0917
@@ -132,6 +138,7 @@ def _state(  # noqa: PLR0917
     bound: BoundAccumulation,
     span: BoundSpan,
     totals: Ints,
+    some: Flags,
     slices_of: Callable[[], KeySlices],
     code: Ints,
     boundary_us: Ints,
@@ -145,6 +152,7 @@ def _state(  # noqa: PLR0917
         return state
     slices = slices_of()
     first, last = slices.within(plan, span, code[at], boundary_us[at])
+    last = np.where(some[at], last, first)
     combined = _combined(bound, bound.state_of(slices.state), first, last, at)
     if len(at) == len(code):
         return combined
@@ -175,9 +183,7 @@ def _chunks(sizes: Ints) -> Iterator[tuple[int, int]]:
     yield from zip(starts.tolist(), [*starts[1:].tolist(), len(sizes)], strict=True)
 
 
-def _naming(
-    error: UserFunctionError | NumericOverflowError, keys: pa.Table, code: Ints, boundary_us: Ints
-) -> Exception:
+def naming(error: UserFunctionError | NumericOverflowError, keys: pa.Table, code: Ints, boundary_us: Ints) -> Exception:
     """An error with the key and the boundary that it is of."""
     if error.group is None:
         return error

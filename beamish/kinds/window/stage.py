@@ -156,7 +156,7 @@ class WindowStage(Stage):
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         plan = self.plan(takes, self.shards_of(takes, shards))
         operator = WindowOperator(plan, waits_for_pane=self._waits_for_pane)
-        return refined(operator, self.options.derived, self.options.having)
+        return refined(operator, self.options.derived, self.options.having, self.options.explode)
 
     def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
         """The plan for a number of shards."""
@@ -263,7 +263,7 @@ class WindowingsStage(WindowStage):
         gives = attrs.evolve(self.gives(takes), schema=schema)
         waits = self._waits_for_pane
         each = {name: WindowOperator(plan, waits_for_pane=waits) for name, plan in plans.items()}
-        return refined(WindowingsOperator(each, gives), self.options.derived, self.options.having)
+        return refined(WindowingsOperator(each, gives), self.options.derived, self.options.having, self.options.explode)
 
     def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         return super().noted(takes, [under(name, store) for store in notes for name in (*self.each, None)], what)

@@ -12,6 +12,7 @@ from beamish.contract.relation import Relation
 from beamish.kernels.column_names import has_no_event_time
 from beamish.kernels.expressions import shown_formulas
 from beamish.kinds.deduplicate.option import FOREVER, describe_deduplication
+from beamish.kinds.refine import describe_explode
 from beamish.kinds.window.parts.pairs_once import describe_pairs_once, joins_once
 from beamish.kinds.window.plan.options import WindowOptions
 from beamish.kinds.window.plan.plan import WindowPlan
@@ -54,6 +55,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
         yield "columns", f"computed: {shown_formulas(options.derived)}"
     if options.having is not None:
         yield "having", f"only panes with {options.having!r} are emitted, and only their retractions"
+    if options.explode is not None:
+        yield "explode", describe_explode(options.explode)
     yield "timestamp", _timestamp(options)
     yield "dropped", _dropped(options, takes)
     if options.drops_errors:
@@ -318,3 +321,5 @@ def calls(declared: WindowOptions) -> Iterator[str]:
         yield f".with_columns({shown_formulas(declared.derived)})"
     if declared.having is not None:
         yield f".having({declared.having!r})"
+    if declared.explode is not None:
+        yield f".explode({declared.explode!r})"

@@ -94,6 +94,7 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
             "values",
             "columns",
             "having",
+            "explode",
         ):
             yield subject, words
     parts = _apart(flow.operator)[0].parts

@@ -42,7 +42,7 @@ from beamish.testing.stream import Runnable, TestStream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PRESENT = frozenset({"duplicate", "window_finished", "unmatched_removal"})
+PRESENT = frozenset({"duplicate", "window_finished", "unmatched_removal", "superseded"})
 """Reasons of dropped rows that a result should have been computed from."""
 
 
@@ -82,7 +82,7 @@ def live_panes_equal_expected(
 def _taken_rows(pipeline: Runnable, script: TestStream) -> Any:
     """The rows that a result is of; None: a stage has dropped some, or one from a part of its windows."""
     *inner, last = _outcome(pipeline, script).dropped
-    if any(sum(of.values()) for of in inner):
+    if any(of[reason] for of in inner for reason in of if reason != "superseded"):
         return None
     if not sum(last.values()):
         return rows_of(pipeline, script)
@@ -378,13 +378,14 @@ def discarding_panes_add_up(pipeline: Runnable, script: TestStream, tolerance: f
         for name, of in adders_of(pipeline).items()
         if made.flow.stage.core.declared("accumulations")[name] == of.made
     }
-    parts: dict[str, list[Pane]] = {}
+    parts, merging = dict[str, list[Pane]](), merges(pipeline.flow)
     for part in outcome(made, script).output:
         if part.kind is PaneKind.PANE:
             parts.setdefault(_by_key(part), []).append(part)
     expected, given = [], []
     for pane, number in _accumulating(outcome(with_final_panes(pipeline), script, restarts=True), pipeline):
-        own = [part.values for part in parts.get(_by_key(pane), [])[:number] if _is_within(part, pane)]
+        earlier = parts.get(_by_key(pane), [])[:number]
+        own = [part.values for part in earlier if (_is_within(part, pane) if merging else part.window == pane.window)]
         expected.append(attrs.evolve(pane, values={name: pane.values[name] for name in adders}))
         values = {name: of.add([part[name] for part in own]) for name, of in adders.items()}
         given.append(attrs.evolve(pane, values=values))

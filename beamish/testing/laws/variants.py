@@ -13,6 +13,7 @@ from beamish.errors import BeamishError
 from beamish.flow import Flow, Panes
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.kernels.field_paths import value_of
+from beamish.kinds.upserts.options import UpsertsOptions
 from beamish.kinds.window.plan.options import WindowOptions
 from beamish.modes import AccumulationMode
 from beamish.script import ClockTo, Event, Row, Step, WatermarkTo, as_step, watermark_of
@@ -119,6 +120,8 @@ def _why_arrival_counts(flow: Flow) -> str | None:
     numbered = [option.numbering for option in window_options(flow) if option.numbering is not None]
     if any(numbering.numbered_by is None for numbering in numbered):
         return "rows are numbered as they arrive"
+    if any(isinstance(part, UpsertsOptions) and part.keep_deleted is not None for part in parts(stage)):
+        return "a deleted key may be brought back by an older row"
     if stage.declared("forget_after") is not None or any(numbering.idle for numbering in numbered):
         return "a key that was idle begins again"
     trigger, lateness = stage.declared("trigger"), stage.declared("allowed_lateness")
@@ -278,7 +281,13 @@ def in_parts(pipeline: Runnable) -> Runnable:
     made = {
         name: adders[name].made if name in adders and name not in asked else of for name, of in accumulations.items()
     }
-    whole: dict[str, Any] = {"having": None, "derived": {}, "only_updated": False, "retract_merged": None}
+    whole: dict[str, Any] = {
+        "having": None,
+        "derived": {},
+        "only_updated": False,
+        "retract_merged": None,
+        "explode": None,
+    }
     return declaring(pipeline, mode=AccumulationMode.DISCARDING, accumulations={**made, ROWS: Count()}, **whole)
 
 
@@ -299,8 +308,8 @@ def why_not_counted(pipeline: Runnable) -> str | None:
         return "its rows are changes of a table"
     if options.forget_after is not None:
         return "a key that was idle begins again"
-    if any(one.explodes for one in options.accumulations.values()):
-        return "its panes are joined rows"
+    if options.explode is not None or any(one.explodes for one in options.accumulations.values()):
+        return "a pane is several rows"
     if any(option.columns for option in window_options(flow)) and len(flow.sources) > 1:
         return "its windows depend on the input of a row"
     try:

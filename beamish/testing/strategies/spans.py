@@ -16,6 +16,7 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.column_names import has_no_event_time
 from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.upserts.options import UpsertsOptions
 from beamish.kinds.versions.options import VersionsOptions
 from beamish.source import Source
 from beamish.windows.option import WindowOption
@@ -105,6 +106,8 @@ def _identity(source: Source, flow: Flow, number: int) -> tuple[tuple[str, ...],
         if isinstance(part, Deduplication):
             return (*source.keys, *part.columns), False
         is_table = isinstance(part, VersionsOptions) and flow.stage.may_begin_with(number)
+        if isinstance(part, UpsertsOptions):
+            return (*source.keys, part.sequence_by or source.event_time), True
         if is_table or isinstance(part, ChangesOptions):
             return (*source.keys, source.event_time, *filter(None, [part.sequence_by])), True
     return (), False

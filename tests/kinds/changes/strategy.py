@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.testing import TestStream
-from tests.declared_options import said
+from tests.declared_options import stages
 from tests.kinds.suppress.strategy import any_buffer, until_limit
 from tests.strategies.watermarks import watermarks
 
@@ -67,13 +67,14 @@ def rows(draw: st.DrawFn, event_time: str, about: int) -> dict[str, Any]:
         "gone": draw(st.sampled_from([None, False, False, True])),
         "name": draw(st.none() | st.sampled_from(["", "a", "b", "é"])),
         "score": draw(st.none() | st.integers(-1, 2)),
+        "tags": draw(st.none() | st.lists(st.sampled_from(["x", "y", None]), max_size=3)),
     }
 
 
 @st.composite
 def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None) -> TestStream:
-    """A script for changes: late rows, ties, empty bundles, jumps of either clock, whole steps."""
-    options = said(pipeline)
+    """A script for a pipeline whose first stage takes changes: late rows, ties, empty bundles, jumps of either clock, whole steps."""
+    options = stages(pipeline)[0]
     lags = isinstance(options.watermark, bm.ProcessingTimeLag)
     script, clock, now = TestStream(), 0, draw(st.sampled_from([0, 5]))
     kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock", "step", "step"])

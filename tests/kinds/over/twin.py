@@ -99,7 +99,7 @@ class OverTwin:
         out += in_order([*self.emit_due(self.rows), *self.forget()])
         self.clock = self.clock if step.clock_us is None else step.clock_us
         out += self.take(self.side.rows)
-        return Shown(self.options.having, self.options.derived).of([*self.dropped, *out])
+        return Shown(self.options.having, self.options.derived, self.options.explode).of([*self.dropped, *out])
 
     def forget(self) -> Iterator[tuple[Any, Pane]]:
         """Keys without a row for a span start again; those that wait for a row after them are emitted (rules/over.md#over-state)."""

@@ -14,7 +14,7 @@ import beamish as bm
 from beamish.flow import Input
 from beamish.kernels.expressions import Formula
 from beamish.source import Source
-from tests.declared_options import evolve
+from tests.declared_options import evolve, said
 
 Meaning = Callable[[Mapping[str, Any]], Any]
 SCORE, COUNT, VALUE, TIMING = pc.field("score"), pc.field("n"), pc.field("value"), pc.field("pane", "timing")
@@ -79,9 +79,10 @@ def conditioned(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
 
 @st.composite
 def refined(draw: st.DrawFn, pipeline: bm.Pipeline, *, where: bool = True) -> bm.Pipeline:
-    """A pipeline with n=Count(), conditions on rows and panes, and computed columns."""
+    """A pipeline with n=Count(), conditions on rows and panes, computed columns, and an array ``each`` as rows."""
     return evolve(
         pipeline,
+        explode=draw(st.sampled_from([None, None, "each"])) if "each" in said(pipeline).accumulations else None,
         where=draw(st.none() | one_of(TAKEN)) if where else None,
         having=draw(st.none() | one_of(SHOWN)),
         derived=draw(st.dictionaries(st.just("more"), one_of(COMPUTED))),
@@ -98,6 +99,7 @@ class Shown:
 
     having: Formula | None
     derived: Mapping[str, Formula]
+    explode: str | None = None
 
     def of(self, panes: list[bm.Pane]) -> list[bm.Pane]:
         """Panes with computed columns that satisfy the condition; dropped rows unchanged."""
@@ -109,5 +111,12 @@ class Shown:
             row = {**pane.key, **pane.values, "timing": str(pane.timing), "is_last": pane.is_last}
             computed = {name: meaning(formula)(row) for name, formula in self.derived.items()}
             if self.having is None or meaning(self.having)(row | computed):
-                out.append(attrs.evolve(pane, values={**pane.values, **computed}))
+                out += exploded(attrs.evolve(pane, values={**pane.values, **computed}), self.explode)
         return out
+
+
+def exploded(pane: bm.Pane, column: str | None) -> list[bm.Pane]:
+    """A pane, or one for each item of its array (rules/stage-rows.md#explode)."""
+    if column is None:
+        return [pane]
+    return [attrs.evolve(pane, values={**pane.values, column: item}) for item in pane.values[column] or ()]

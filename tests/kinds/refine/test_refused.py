@@ -13,6 +13,7 @@ AT_ONCE = {
     "where text": lambda: START.where("score > 3"),
     "having function": lambda: PLAIN.having(len),
     "with_columns number": lambda: PLAIN.with_columns(x=3),
+    "explode of a number": lambda: PLAIN.explode(3),
 }
 
 
@@ -27,6 +28,8 @@ COLUMNS = {
     "where missing": PLAIN.where(pc.field("points") > 3),
     "where a number": PLAIN.where(pc.field("score") + 1),
     "having missing": PLAIN.having(pc.field("score") > 3),
+    "explode of no array": PLAIN.explode("plays"),
+    "explode of a missing column": PLAIN.explode("items"),
     "with_columns of text": PLAIN.with_columns(x=pc.field("team") + 1),
 }
 
@@ -39,6 +42,7 @@ REFUSED = {
     ),
     "having of versions": lambda: RATES.having(pc.field("rate") > 3),
     "having after a suppress": lambda: RETRACTING.suppress(bm.UntilWindowCloses()).having(pc.field("plays") > 3),
+    "explode of versions": lambda: RATES.explode("rate"),
     "having of an as-of join": lambda: joined().having(pc.field("rate") > 3),
 }
 

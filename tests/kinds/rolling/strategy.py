@@ -34,7 +34,8 @@ def options(draw: st.DrawFn, mode: bm.AccumulationMode | None) -> bm.Rolling:
     length = st.integers(1, 6).map(lambda steps: steps * step)
     offset = st.sampled_from([0, 0, 0, 1, 4]).map(lambda steps: steps * step)
     span = st.builds(lambda length, offset: bm.Span(length, offset=offset) if offset else length, length, offset)
-    spans = draw(st.lists(span, min_size=1, max_size=3))
+    lifetime = st.builds(lambda offset: bm.Lifetime(offset=offset), offset)
+    spans: list[Any] = draw(st.lists(st.one_of(span, span, span, lifetime), min_size=1, max_size=3))
     keep = draw(st.sampled_from(["current", "history"]))
     can_remove = mode is retracting and keep == "current"
     empty = draw(st.sampled_from(["emit", "remove"])) if can_remove else "emit"
@@ -51,7 +52,7 @@ def with_spans(draw: st.DrawFn, before: bm.Pipeline, accumulation: st.SearchStra
     if draw(st.integers(0, 3)) == 0:  # the first span has all, so that each is in one
         own = st.sampled_from([None, *accumulations]).map(lambda name: name and [name])
         (first, whole), *others = window.spans.items()
-        spans: Any = {name: bm.Span(one.length, offset=one.offset, only=draw(own)) for name, one in others}
+        spans: Any = {name: attrs.evolve(one, only=draw(own)) for name, one in others}
         window = attrs.evolve(window, spans={first: whole, **spans})
     early = st.sampled_from([None, AfterCount(1), Always()])
     parts = st.builds(AfterWatermark, early, late=st.sampled_from([AfterCount(1), Always()]))
@@ -61,6 +62,10 @@ def with_spans(draw: st.DrawFn, before: bm.Pipeline, accumulation: st.SearchStra
         .allowed_lateness(lateness)
         .accumulate(**accumulations)
     )
+    if window.has_lifetime and draw(st.booleans()):
+        steps = -(-window.reach_us // window.step.us)
+        steps = draw(st.integers(max(1, steps), steps + 12))
+        pipeline = pipeline.forget_after(bm.durations.Duration(steps * window.step.us))
     return pipeline if mode is None else pipeline.accumulation_mode(mode)
 
 

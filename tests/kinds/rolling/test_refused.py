@@ -29,11 +29,16 @@ AT_ONCE = {
     "empty zero": lambda: bm.Rolling({"1h": "1 hour"}, step="1 minute", empty="zero"),
     "history removed": lambda: bm.Rolling({"1h": "1 hour"}, step="1 minute", keep="history", empty="remove"),
     "longer than time": lambda: bm.Rolling({"1h": "10000000 days"}, step="1 day"),
+    "a lifetime that ends between boundaries": lambda: bm.Rolling(
+        {"ever": bm.Lifetime(offset="90 seconds")}, step="1 minute"
+    ),
+    "a lifetime that ends ahead": lambda: bm.Lifetime(offset="-1 minute"),
     "a span forever": lambda: bm.Rolling({"all": "forever"}, step="1 minute"),
     "only of a text": lambda: bm.Span("1 hour", only="n"),
     "only of nothing": lambda: bm.Span("1 hour", only=[]),
     "among several windowings": lambda: START.window({"minute": bm.FixedWindows(60), "spans": MINUTE}),
 }
+LIFETIME = ROLLING.window(bm.Rolling({"1h": "1 hour", "ever": bm.Lifetime()}, step="1 minute"))
 TOGETHER = {
     "discarding": ROLLING.discarding(),
     "removed without retractions": START.key_by("team")
@@ -45,6 +50,8 @@ TOGETHER = {
     "duplicates": ROLLING.deduplicate("id"),
     "retention": ROLLING.retain(windows=3),
     "idle keys": ROLLING.forget_after("1 day"),
+    "idle keys of a lifetime, too soon": LIFETIME.forget_after("30 minutes"),
+    "idle keys of a lifetime, between boundaries": LIFETIME.forget_after("90 minutes 1 second"),
     "on time": ROLLING.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY),
     "closing": ROLLING.closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS),
     "a combiner": ROLLING.timestamp_combiner(bm.TimestampCombiner.LATEST),

@@ -267,3 +267,114 @@ def test_a_span_may_have_some_accumulations_only():
     assert repr(features.flow.stage.rolling).startswith(
         "Rolling({'2m': '2 minutes', '5m': Span('5 minutes', only=['n'])}"
     )
+
+
+# Spans without a beginning (rules/rolling.md#rolling-lifetime)
+
+LIFETIME = SOURCE.window(bm.Rolling({"1m": "1 minute", "ever": bm.Lifetime()}, step="1 minute"))
+VISITS = LIFETIME.accumulate(n=Count(), most=Max("v"))
+
+
+def ever(panes):
+    return [(pane.timestamp.minute, pane.values["n_1m"], pane.values["n_ever"]) for pane in panes]
+
+
+def test_a_lifetime_holds_all_rows_of_a_key():
+    late = SCRIPT.advance_watermark_to(240).add([{"ts": 1, "user": "ann", "v": 9}]).advance_watermark_to(3600)
+    assert ever(VISITS.run(late)) == [(1, 1, 1), (2, 1, 2), (3, 0, 2), (5, 0, 3)]
+    assert VISITS.run(late)[-1].values["most_ever"] == 9
+    assert "all rows" in VISITS.explain()
+    assert ".forget_after('30 days') drops idle keys" in " ".join(VISITS.explain().split())
+
+
+def test_a_lifetime_may_end_before_the_boundary_and_have_some_accumulations_only():
+    spans = {"1m": "1 minute", "before": bm.Lifetime(offset="2 minutes", only=["n"])}
+    older = SOURCE.window(bm.Rolling(spans, step="1 minute")).accumulate(n=Count(), most=Max("v"))
+    panes = older.run(SCRIPT.advance_watermark_to(600))
+    assert [name for name in panes[0].values if name != "time"] == ["n_1m", "n_before", "most_1m"]
+    assert [(pane.timestamp.minute, pane.values["n_1m"], pane.values["n_before"]) for pane in panes] == [
+        (1, 1, 0),
+        (2, 1, 0),
+        (3, 0, 1),
+        (4, 0, 2),
+    ]
+    names = {**public_names(bm, bm.accumulations, bm.triggers), "Pipeline": bm.Pipeline}
+    assert eval(repr(older), names) == older
+
+
+def test_the_state_of_a_lifetime_is_one_accumulator_per_key():
+    script = TestStream()
+    for minute in range(20):
+        script = script.add([{"ts": 60 * minute, "user": "ann", "v": minute}]).advance_watermark_to(60 * minute)
+    ((bound, (store,)),) = stages_after(VISITS.flow, script.advance_watermark_to(7200).events)
+    assert bound.operator.open(store).next_due_us is None
+    tables = [name for name in store if "/s" in name]
+    assert [name for name in tables if name.startswith("slices")] == []
+    past, _ = VISITS.state(script.advance_watermark_to(7200)).keys()
+    assert past.stored == "rows before these, of which only accumulators are stored"
+    assert (past.entries, past.last.minute, past.ends) == (20, 19, None)
+    (held,) = VISITS.state(script.advance_watermark_to(7200)).held()
+    assert (held.values["n_ever"], held.due) == (20, None)
+
+
+def test_an_idle_key_has_its_last_row_and_starts_anew():
+    forgets = VISITS.forget_after("5 minutes")
+    script = SCRIPT.advance_watermark_to(480)
+    panes = forgets.run(script)
+    assert ever(panes)[-1] == (7, 0, 0)
+    assert (panes[-1].is_last, panes[-1].values["most_ever"]) == (True, None)
+    (held,) = forgets.state(SCRIPT.advance_watermark_to(240)).held()
+    assert held.due.minute == 7
+    ((bound, (store,)),) = stages_after(forgets.flow, script.events)
+    assert bound.operator.open(store).next_due_us is None
+    assert not [name for name in store if "/s" in name]
+    back = forgets.run(script.add([{"ts": 490, "user": "ann", "v": 1}]).advance_watermark_to(540))
+    assert ever(back)[-1] == (9, 1, 1)
+    assert back[-1].index == 0
+
+
+@pytest.mark.parametrize("keep", ["current", "history"])
+def test_a_row_within_the_lateness_of_the_last_one_brings_its_key_back(keep):
+    forgets = VISITS.window(bm.Rolling({"1m": "1 minute", "ever": bm.Lifetime()}, step="1 minute", keep=keep))
+    forgets = forgets.forget_after("5 minutes").allowed_lateness("10 minutes").accumulating_and_retracting()
+    script = SCRIPT.advance_watermark_to(480).add([{"ts": 700, "user": "ann", "v": 1}])
+    last = forgets.run(SCRIPT.advance_watermark_to(480))[-1]
+    assert (last.is_last, last.timestamp.minute) == (True, 7)
+    rows = [pane for pane in bm.live(forgets.run(script.advance_watermark_to(720))) if pane.values["n_ever"] != 2]
+    assert [pane.is_last for pane in bm.live(forgets.run(script))] == [False] * (1 if keep == "current" else 3)
+    assert ever(rows)[-1] == (12, 1, 3)
+
+
+def test_a_row_of_an_idle_key_is_expired():
+    forgets = VISITS.forget_after("5 minutes").with_dropped()
+    script = SCRIPT.advance_watermark_to(240).add([{"ts": -120, "user": "ann", "v": 1}])
+    assert [str(pane.reason) for pane in forgets.run(script) if pane.reason] == ["expired"]
+    assert not [pane for pane in VISITS.with_dropped().run(script) if pane.reason]
+
+
+@pytest.mark.parametrize("keep", ["current", "history"])
+def test_folded_doubles_that_do_not_fit_totals(keep):
+    spans = bm.Rolling({"1m": "1 minute", "ever": bm.Lifetime()}, step="1 minute", keep=keep)
+    floats = SOURCE.window(spans).accumulate(s=Sum("v"))
+    values = [0.5, 1e300, 0.1, -1e300, 0.25]
+    script = TestStream()
+    for i, v in enumerate(values):
+        script = script.add([{"ts": 60 * i, "user": "ann", "v": v}]).advance_watermark_to(60 * i + 60)
+    panes = floats.run(script.advance_watermark_to(900))
+    assert [pane.values["s_ever"] for pane in panes] == [0.5, 1e300, 1e300, 0.0, 0.25, 0.25]
+
+
+def test_removals_of_folded_rows_are_found_among_them():
+    payments = bm.Pipeline().from_changelog("spark").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user")
+    spans = bm.Rolling({"1m": "1 minute", "ever": bm.Lifetime()}, step="1 minute")
+    totals = payments.window(spans).accumulate(n=Count(), total=Sum("v"), most=Max("v")).with_dropped()
+    old = {"ts": 30, "user": "ann", "v": 5, "_change_type": "insert"}
+    other = {"ts": 90, "user": "ann", "v": 3, "_change_type": "insert"}
+    gone = {"_change_type": "delete"}
+    script = TestStream().add([old, other]).advance_watermark_to(3000)
+    script = script.add([old | gone, old | gone | {"v": 4}]).advance_watermark_to(3060)
+    panes = totals.run(script)
+    assert [str(pane.reason) for pane in panes if pane.reason] == ["unmatched_removal"]
+    assert [panes[-1].values[name] for name in ("n_ever", "total_ever", "most_ever")] == [1, 3, 3]
+    (last,) = totals.run(script.add([other | gone]).advance_watermark_to(3120))[-1:]
+    assert (last.is_last, last.values["n_ever"], last.values["total_ever"]) == (True, 0, None)

@@ -22,6 +22,17 @@ sizes = st.floats(2.0**-43, 2.0**61)
 fitting = st.one_of(st.sampled_from([0.0, -0.0, 0.1, 12.34, 1e16, 2.0**61]), sizes, sizes.map(lambda size: -size))
 
 
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1))
+def test_carries_change_no_total(values):
+    lifted = LONGS.lift(pa.array(values, pa.int64()))
+    for i in range(len(values)):
+        lifted[i : i + 1] = LONGS.carried(lifted[i : i + 1])
+    found = LONGS.carried(lifted.sum(axis=0, keepdims=True))
+    assert (found[0, :1] >= 0).all()
+    assert (found[0, :1] < 2**32).all()
+    assert found[0, 0] + (int(found[0, 1]) << 32) == sum(values)
+
+
 def total(of, values, less=()):
     lifted = of.lift(pa.array(values, of.field.type)).sum(axis=0, keepdims=True)
     gone = of.lift(pa.array(less, of.field.type)).sum(axis=0, keepdims=True)

@@ -87,10 +87,26 @@ class RollingTwin(Twin):
         self.step_us = self.window.step.us
         self.history = self.window.keep == "history"
         self.early = isinstance(self.options.trigger, bm.triggers.AfterWatermark) and bool(self.options.trigger.early)
+        self.is_endless = self.window.has_lifetime
+        self.forget = None if self.options.forget_after is None else self.options.forget_after.us
         self.rolled: dict[int, Rolled] = {}
 
     def of(self, key: Key) -> Rolled:
         return self.rolled.setdefault(id(key), Rolled())
+
+    # Idle keys (rules/rolling.md#rolling-lifetime)
+
+    def ends(self, key: Key) -> float:
+        """The boundary from which on a key is not present, for want of rows."""
+        rows = self.of(key).rows
+        if self.forget is None or not rows:
+            return float("inf")
+        return max(self.slice_of(row) for row, _ in rows) + self.forget + self.step_us
+
+    def forget_keys(self) -> None:
+        for key in self.keys.values():
+            if not self.is_open(self.ends(key), self.watermark):
+                self.rolled[id(key)] = Rolled()
 
     # Boundaries (rules/rolling.md#rolling)
 
@@ -104,7 +120,8 @@ class RollingTwin(Twin):
         if not rows or until == NO_WATERMARK:
             return
         first = min(row.time_us for row, _ in rows)
-        last = max(row.time_us for row, _ in rows) + self.rolling.reach_us + 2 * self.step_us
+        reach = max(self.rolling.reach_us, self.forget or 0)
+        last = max(max(row.time_us + reach, came) for row, came in rows) + 2 * self.step_us
         boundary = self.reached(max(since, first)) + self.step_us
         while boundary <= min(until, last, LATEST_US):
             yield boundary
@@ -116,15 +133,15 @@ class RollingTwin(Twin):
             return None
         return self.reached(watermark) + self.step_us
 
-    def is_open(self, boundary: int, watermark: float) -> bool:
+    def is_open(self, boundary: float, watermark: float) -> bool:
         """May its values still change?"""
         return boundary + self.lateness > watermark
 
     def state(self, key: Key, boundary: int) -> State:
         """The values of a key at a boundary, of the rows that came while they could change it."""
         rows = net([row for row, came in self.of(key).rows if self.is_open(boundary, came)])
-        reach = boundary - self.rolling.reach_us
-        if not any(reach <= row.time_us < boundary for row in rows):
+        reach = float("-inf") if self.is_endless else boundary - self.rolling.reach_us
+        if boundary >= self.ends(key) or not any(reach <= row.time_us < boundary for row in rows):
             return None
         return self.values_at(rows, boundary)
 
@@ -135,7 +152,8 @@ class RollingTwin(Twin):
                 if of.only is not None and name not in of.only:
                     continue
                 end = boundary - of.offset.us
-                inside = [row for row in rows if end - of.length.us <= row.time_us < end]
+                start = end - of.length.us if isinstance(of, bm.Span) else float("-inf")
+                inside = [row for row in rows if start <= row.time_us < end]
                 values[f"{name}_{span}"] = self.value_of(name, inside)
         return values
 
@@ -155,11 +173,11 @@ class RollingTwin(Twin):
             self.of(key).at[boundary] = self.state(key, boundary)
             self.settle(key, boundary, PaneTiming.ON_TIME, boundary)
         coming = self.next(self.watermark)
-        if not self.early or coming is None or coming == self.next(before):
-            return
-        for key in self.keys.values():
-            if any(self.enters(row, coming) for row in net([row for row, _ in self.of(key).rows])):
-                self.settle(key, coming, PaneTiming.EARLY, self.watermark)
+        if self.early and coming is not None and coming != self.next(before):
+            for key in self.keys.values():
+                if any(self.enters(row, coming) for row in net([row for row, _ in self.of(key).rows])):
+                    self.settle(key, coming, PaneTiming.EARLY, self.watermark)
+        self.forget_keys()
 
     def enters(self, row: Row, boundary: int) -> bool:
         """Does a row count at a boundary, and not at the one before, in a span or at all?"""
@@ -177,9 +195,8 @@ class RollingTwin(Twin):
         if out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
-        if not self.is_open(
-            self.slice_of(row) + self.rolling.reach_us, self.watermark
-        ):  # the last boundary at which it counts
+        makes_present = self.forget if self.is_endless else self.rolling.reach_us
+        if makes_present is not None and not self.is_open(self.slice_of(row) + makes_present, self.watermark):
             self.drop(key, None, DropReason.EXPIRED, row)
             return
         arrived.setdefault(name, []).append(((0, 1), row))
@@ -204,7 +221,8 @@ class RollingTwin(Twin):
             self.settle(key, last, PaneTiming.LATE, self.watermark)
         if coming is None:
             return
-        counts = any(row.time_us < coming <= row.time_us + self.rolling.reach_us for row in new)
+        reach = float("inf") if self.is_endless else self.rolling.reach_us
+        counts = any(row.time_us < coming <= row.time_us + reach for row in new)
         if (self.early and counts) or (self.history and coming in of.slots):
             self.settle(key, coming, PaneTiming.EARLY, self.watermark)
 
@@ -212,14 +230,20 @@ class RollingTwin(Twin):
         """The start of the step that a row is in."""
         return row.time_us - (row.time_us - self.rolling.offset.us) % self.step_us
 
+    def folded(self, row: Row) -> float:
+        """The start of its slice; slices that have left all spans with a beginning, and the lateness, are one."""
+        start = self.slice_of(row)
+        enters = start + self.step_us + self.rolling.reach_us
+        return float("-inf") if self.is_endless and not self.is_open(enters, self.watermark) else start
+
     def matched_by_slice(self, key: Key, rows: Sequence[Row]) -> list[Row]:
         """Without removals of rows that their slices do not hold (rules/changelogs.md#unmatched-removals)."""
         if not self.signed:
             return list(rows)
         lost: list[Row] = []
         held = net([row for row, _ in self.of(key).rows])
-        for start in dict.fromkeys(map(self.slice_of, rows)):
-            own, before = ([row for row in some if self.slice_of(row) == start] for some in (rows, held))
+        for start in dict.fromkeys(map(self.folded, rows)):
+            own, before = ([row for row in some if self.folded(row) == start] for some in (rows, held))
             added = [row for row in own if not removes(row)]
             lost += unmatched(self.options, before, added, [row for row in own if removes(row)])
         for row in lost:
@@ -257,7 +281,8 @@ class RollingTwin(Twin):
         of = self.of(key)
         slot = of.slots.get(boundary)
         live = slot is not None and slot.live
-        if differ(state, of.at.get(boundary - self.step_us)):
+        before = max((at for at in of.at if at < boundary), default=None)
+        if differ(state, None if before is None else of.at[before]):
             if slot is not None and live and not differ(state, slot.state):
                 return
             back = slot.pane if slot is not None and live and self.options.retracts else None

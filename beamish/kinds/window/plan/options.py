@@ -97,6 +97,7 @@ class WindowOptions:
     forget_after: Duration | None = None
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
+    explode: str | None = None
 
     @property
     def counts_rows(self) -> bool:
@@ -205,6 +206,7 @@ class WindowOptions:
             deduplication=self.deduplication,
             derived=self.derived,
             having=self.having,
+            explode=self.explode,
         )
 
 
@@ -225,7 +227,7 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
         window=options.window and options.window.origin,
         retracts=options.retracts,
         watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
-        slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
+        slot=None if options.explode or any(one.explodes for one in options.accumulations.values()) else keys,
         # a key that comes again after it was forgotten has another pane
         follows=SlotSemantics.ADDING if options.mode is None and options.forget_after else _FOLLOWS[options.mode],
         behind_us=_behind_us(options, takes),

@@ -152,6 +152,7 @@ def _lasting_conditions(options: Mapping[str, Any], plan: WindowPlan) -> dict[st
     lasting = {"where": options.get("where")} if plan.signed else {}
     if plan.options.retracts:
         lasting |= {"having": options.get("having"), "with_columns": dict(options.get("derived", ()))}
+        lasting |= {"explode": options.get("explode")}
     return {call: of for call, of in lasting.items() if of}
 
 

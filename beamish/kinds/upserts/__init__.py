@@ -1,0 +1,1 @@
+"""Upserts by key as changes of a table (docs/rules/upserts.md)."""

@@ -1,0 +1,126 @@
+"""The queries on beamish, as users would write them: ``queries(longest_ms)[name]`` is a pipeline.
+
+Its live rows at the end are the answer (answers.py): a row stands until it is retracted.
+"""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+import beamish as bm
+from beamish.accumulations import Count, First, InnerJoin, Max, Mean, TopNByKey, TopRows
+from beamish.triggers import AfterWatermark, Always
+
+_SOURCE = bm.Pipeline().event_time("dateTime", bm.BoundedOutOfOrderness("4 seconds"))
+_BIDS = _SOURCE.key_by("auction")
+_TEN_SECONDS = bm.FixedWindows("10 seconds")
+
+
+def _standing(*keys: str) -> bm.Pipeline:
+    """A stage over all time, whose rows stand until they are retracted."""
+    return bm.Pipeline().key_by(*keys).window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting()
+
+
+def _bids_in_time(longest_ms: int) -> bm.Pipeline:
+    """Each auction with each of its bids while it is open."""
+    inputs = bm.merge(auctions=_SOURCE.key_by("id"), bids=_BIDS)
+    window = bm.Within(of="bids", after=f"{longest_ms} milliseconds")
+    pairs = inputs.window(window).accumulate(pair=InnerJoin("auctions", "bids"))
+    return pairs.having(pc.field("pair", "bids", "dateTime") <= pc.field("pair", "auctions", "expires")).with_columns(
+        category=pc.field("pair", "auctions", "category"),
+        seller=pc.field("pair", "auctions", "seller"),
+        price=pc.field("pair", "bids", "price"),
+        bidder=pc.field("pair", "bids", "bidder"),
+        at=pc.field("pair", "bids", "dateTime"),
+    )
+
+
+def q4(longest_ms: int) -> bm.Pipeline:
+    """The mean of the winning bids of each category."""
+    winning = bm.Pipeline().key_by("id", "category").accumulate(final=Max("price"))
+    return _bids_in_time(longest_ms).then(winning).then(_standing("category").accumulate(mean=Mean("final")))
+
+
+def q5() -> bm.Pipeline:
+    """The auctions with the most bids of the last 10 seconds, every 2 seconds; all of them if several have as many."""
+    counts = _BIDS.window(bm.SlidingWindows("10 seconds", "2 seconds")).accumulate(bids=Count())
+    return counts.then(bm.Pipeline().accumulate(hottest=TopNByKey(1, key="auction", value="bids", with_ties=True)))
+
+
+def _winning(longest_ms: int) -> bm.Pipeline:
+    """The winning bid of each auction: the highest one, of equals the first."""
+    bids = _bids_in_time(longest_ms).with_columns(earliest=pc.subtract(pc.scalar(0), pc.field("at").cast("int64")))
+    return bids.then(bm.Pipeline().key_by("id").accumulate(best=TopRows(1, by=["price", "earliest"])))
+
+
+def q6(longest_ms: int) -> bm.Pipeline:
+    """The mean of the last eleven winning bids of each seller, at each of them."""
+    by_seller = bm.Pipeline().key_by("best.seller").over(bm.PrecedingRows(10)).accumulate(mean=Mean("best.price"))
+    return _winning(longest_ms).then(by_seller)
+
+
+def q7() -> bm.Pipeline:
+    """The highest bids of every 10 seconds."""
+    return _SOURCE.window(_TEN_SECONDS).accumulate(highest=TopRows(1, by="price"))
+
+
+def q8() -> bm.Pipeline:
+    """New people who open an auction within the same 10 seconds."""
+    inputs = bm.merge(persons=_SOURCE.key_by("id"), auctions=_SOURCE.key_by("seller"))
+    both = inputs.window(_TEN_SECONDS).accumulate(
+        name=First("name").of("persons"), new=Count().of("persons"), opened=Count().of("auctions")
+    )
+    return both.having((pc.field("new") > 0) & (pc.field("opened") > 0))
+
+
+def q9(longest_ms: int) -> bm.Pipeline:
+    """The winning bid of each auction."""
+    return _winning(longest_ms)
+
+
+def q11() -> bm.Pipeline:
+    """The number of bids of each user in each session of activity."""
+    return _SOURCE.key_by("bidder").window(bm.Sessions("10 seconds")).accumulate(bids=Count())
+
+
+def q11_early() -> bm.Pipeline:
+    """q11, with the number so far after each batch."""
+    early = q11().trigger(AfterWatermark(early=Always()))
+    return early.accumulating_and_retracting()
+
+
+def q18() -> bm.Pipeline:
+    """The last bid of each user on each auction."""
+    return (
+        _BIDS.key_by("bidder", "auction")
+        .window(bm.GlobalWindow())
+        .trigger(Always())
+        .accumulating_and_retracting()
+        .accumulate(last=TopRows(1, by=["dateTime", "price"]))
+    )
+
+
+def q19() -> bm.Pipeline:
+    """The ten highest bids of each auction."""
+    return (
+        _BIDS.window(bm.GlobalWindow())
+        .trigger(Always())
+        .accumulating_and_retracting()
+        .accumulate(best=TopRows(10, by="price"))
+    )
+
+
+def queries(longest_ms: int) -> dict[str, bm.Pipeline]:
+    """The pipelines; ``longest_ms``: how long after its time an auction expires at most."""
+    return {
+        "q4": q4(longest_ms),
+        "q5": q5(),
+        "q6": q6(longest_ms),
+        "q7": q7(),
+        "q8": q8(),
+        "q9": q9(longest_ms),
+        "q11": q11(),
+        "q11 early": q11_early(),
+        "q18": q18(),
+        "q19": q19(),
+    }
