@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pyarrow.compute as pc
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.kernels.expressions import Formula
@@ -39,10 +40,24 @@ class UnknownAccumulation(StandIn, Accumulation):
     """An accumulation that cannot be read."""
 
 
+@attrs.frozen(eq=False, repr=False)
+class UnknownFormula(Formula):
+    """An expression of which only the text is known."""
+
+    expression: pc.Expression = attrs.field(factory=lambda: pc.scalar(True), init=False)  # noqa: FBT003
+    words: str
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def identity(self) -> str:
+        return self.words
+
+
 STAND_INS: StandIns = {
     WindowOption: lambda spec: UnknownWindows(shown_spec(spec)),
     Trigger: lambda spec: UnknownTrigger(shown_spec(spec)),
     Accumulation: lambda spec: UnknownAccumulation(shown_spec(spec)),
-    Formula: StandIn,
+    Formula: UnknownFormula,
 }
 """By the type of an option's field what takes the place of an unreadable one (``kernels/spec.py``)."""

@@ -77,7 +77,7 @@ class _Reader:
             try:
                 return read_spec(spec, kind)
             except UnreadableError:
-                return self.stand_ins[kind](spec)
+                return self._read_partly(spec, kind)
         origin, arguments = get_origin(kind), get_args(kind)
         if origin in (Union, UnionType):
             return None if spec is None and NoneType in arguments else self._read_one_of(spec, arguments)
@@ -90,6 +90,13 @@ class _Reader:
         if kind is Any or kind in _PLAIN:
             return _plain(spec, kind)
         return kind(spec) if issubclass(kind, enum.Enum) else self._read_object(spec, kind)
+
+    def _read_partly(self, spec: Any, kind: Any) -> Any:
+        """With stand-ins for what cannot be read in it, or one for all of it."""
+        others = {other: made for other, made in self.stand_ins.items() if other is not kind}
+        with suppress(Exception):
+            return _Reader(others).read(spec, kind)
+        return self.stand_ins[kind](spec)
 
     def _read_one_of(self, spec: Any, kinds: Sequence[Any]) -> Any:
         for kind in kinds:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 
 import attrs
+import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
+from beamish.accumulations import Accumulation, InnerJoin
 from beamish.checkpoint.comparison import OPTIONS
 from beamish.contract.stand_ins import STAND_INS
 from beamish.flow import Description, descriptions
@@ -28,7 +30,7 @@ from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.upgrades.carried import differences_after
 
-OF_FUNCTIONS = ("fn", "initial", "where", "having", "derived")
+OF_FUNCTIONS = ("fn", "initial", "where", "having", "derived", "match_if")
 """Fields that hold what no spec can be read as."""
 UNREPORTED = {"accumulations", "allow_data_loss"}
 
@@ -155,3 +157,10 @@ def test_a_stage_of_a_users_own_is_shown_by_its_spec():
     about = {"version": 2, "stage": 1, "stages": 1, "spec": spec, "inputs": []}
     assert Description.read(about).lines == {"stage": "HoldBack(span=5000000)"}
     assert read_spec({"is": "WindowOptions", "window": {"is": "Mine"}}, WindowOptions, STAND_INS).window.words.startswith("Mine()")  # fmt: skip
+
+
+def test_a_join_is_read_without_its_conditions():
+    join = InnerJoin("a", "b", match_if={"a": pc.field("v") > 1})
+    read = read_spec(identity(join), Accumulation, STAND_INS)
+    assert repr(read) == "InnerJoin(left='a', right='b', match_if={'a': (v > 1)})"
+    assert same_identity(identity(read), identity(join))
