@@ -123,7 +123,7 @@ def _read_least(least: Any, top: Any) -> bool | tuple[bool, ...]:
         raise OptionError(
             f"TopRows(least={least!r}): must be True or False, or a list with one of them for each column of by={list(top.by)!r}"
         )
-    return each if len(set(each)) > 1 else each[0]
+    return each if len(set(each)) > 1 else all(each)
 
 
 _read_least.__annotations__["least"] = "bool | Sequence[bool]"  # shown by help()

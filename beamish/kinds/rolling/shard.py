@@ -284,8 +284,9 @@ class RollingShard(NotedShard):
         timed = in_range(bundle.time_us) | plan.of.preaggregates
         start_us = plan.rolling.slices(np.where(timed, bundle.time_us, 0))
         why = np.where(timed, TAKEN, EVENT_TIME_OUT_OF_RANGE)
-        if watermark_us != NO_WATERMARK_US and plan.expires_us is not None:
-            why[timed & plan.is_frozen(start_us + plan.expires_us, watermark_us)] = EXPIRED
+        if watermark_us != NO_WATERMARK_US:
+            last_us = np.full(len(start_us), LATEST_US) if plan.expires_us is None else start_us + plan.expires_us
+            why[timed & plan.is_frozen(last_us, watermark_us)] = EXPIRED
             self._note_late(bundle.first_us[why == EXPIRED], watermark_us)
         if (why != TAKEN).any():
             self._drop(drops, bundle, why, watermark_us)

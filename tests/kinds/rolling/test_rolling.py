@@ -378,3 +378,12 @@ def test_removals_of_folded_rows_are_found_among_them():
     assert [panes[-1].values[name] for name in ("n_ever", "total_ever", "most_ever")] == [1, 3, 3]
     (last,) = totals.run(script.add([other | gone]).advance_watermark_to(3120))[-1:]
     assert (last.is_last, last.values["n_ever"], last.values["total_ever"]) == (True, 0, None)
+
+
+@pytest.mark.parametrize("keep", ["current", "history"])
+@pytest.mark.parametrize("span", [None, "5 minutes"])
+def test_a_row_after_the_end_of_time_counts_nowhere(keep, span):
+    pipeline = VISITS.window(bm.Rolling({"ever": bm.Lifetime()}, step="1 minute", keep=keep)).with_dropped()
+    pipeline = pipeline.allowed_lateness("1 hour") if span is None else pipeline.forget_after(span)
+    script = SCRIPT.advance_watermark_to_infinity().add([{"ts": 253_402_300_700, "user": "ann", "v": 1}])
+    assert [str(pane.reason) for pane in pipeline.run(script) if pane.reason] == ["expired"]

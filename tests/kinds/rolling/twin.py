@@ -196,7 +196,8 @@ class RollingTwin(Twin):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
         makes_present = self.forget_us if self.is_endless else self.rolling.reach_us
-        if makes_present is not None and not self.is_open(self.slice_of(row) + makes_present, self.watermark):
+        last = LATEST_US if makes_present is None else self.slice_of(row) + makes_present
+        if not self.is_open(last, self.watermark):
             self.drop(key, None, DropReason.EXPIRED, row)
             return
         arrived.setdefault(name, []).append(((0, 1), row))
