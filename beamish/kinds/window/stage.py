@@ -113,10 +113,10 @@ class WindowStage(Stage):
         check_anchored(options, takes)
         _check_within(options, takes)
         check_pairs_once(attrs.evolve(options, mode=self.options.mode), takes)
-        self._check_key_sets(takes)
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
+        self._check_key_sets(takes)
         if self.suppress is not None:
             check_suppress(options, self.suppress)
             check_pairs_once_suppressed(self.options, self.suppress)
