@@ -189,7 +189,9 @@ def aggregates(*, every):
 
 
 def test_all_aggregates_are_compared():
-    assert {re.match(r"(?:ROUND\()?(\w+)", call)[1] for call in aggregates(every=False)} == {name for name in {*NAMES, "BIGGEST"} if name.isidentifier()}
+    assert {re.match(r"(?:ROUND\()?(\w+)", call)[1] for call in aggregates(every=False)} == {
+        name for name in {*NAMES, "BIGGEST"} if name.isidentifier()
+    }
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.deep)])

@@ -297,7 +297,7 @@ def _top_rows(top: a.TopRows, rows: Sequence[Row]) -> list[dict[str, Any]]:
     each = [top.least] * len(top.by) if isinstance(top.least, bool) else top.least
     for column, least in reversed(list(zip(top.by, each, strict=True))):
         found.sort(key=lambda row: spark_order(row[column]), reverse=not least)
-    last = len(found) if top.n >= len(found) else top.n
+    last = min(len(found), top.n)
     while top.with_ties and last < len(found) and _tied_by(top, found[last]) == _tied_by(top, found[last - 1]):
         last += 1
     return [{**row, "row_number": number} for number, row in enumerate(found[:last], 1)]
