@@ -24,9 +24,9 @@ def _check_tables(_: Any, __: Any, tables: Any) -> None:
     if len(alike) < len(tables):
         raise OptionError(f"sql(tables={list(tables)!r}): must be names that differ not only in case, as in SQL")
     for name, table in tables.items():
-        if not isinstance(table, Pipeline) or table.flow.stage.declared("versions") is None:
+        if not isinstance(table, Pipeline) or not any(map(table.flow.stage.declared, ("versions", "upserts"))):
             raise OptionError(
-                f"sql(tables={{{name!r}: {table!r}}}): must be a pipeline that ends in versions: "
+                f"sql(tables={{{name!r}: {table!r}}}): must be a pipeline that ends in versions or upserts: "
                 "bm.Pipeline().event_time(...).key_by(...).versions('1 day')"
             )
 
@@ -43,7 +43,7 @@ class Sources:
     Attributes:
         event_time: the event-time column of each stream, or by name.
         watermark: its policy, or by name.
-        tables: by name, pipelines that end in versions.
+        tables: by name, pipelines that end in versions or upserts.
         on_error: as for ``Pipeline.on_error``.
         with_dropped: whether dropped rows are emitted.
         offset: the column that orders the rows of a group as they came; None: not declared.
