@@ -9,6 +9,7 @@ import attrs
 
 from beamish.durations import Duration
 from beamish.errors import OptionError
+from beamish.kernels.key_sets import GROUPING_ID
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.clauses import Emit, Rows, Schema, Statement
@@ -182,12 +183,19 @@ class Input:
         where: the condition on rows; None: all.
         columns: the columns of the rows that the pipeline reads.
         computed: the columns that are computed for it.
+        in_sets: whether rows are in several key sets, and have the column of these.
     """
 
     rows: Rows
     where: Expression | None
     columns: Sequence[Expression]
     computed: Sequence[Expression]
+    in_sets: bool = False
+
+    @property
+    def added(self) -> list[str]:
+        """The columns that the pipeline's rows have besides their own."""
+        return [*(one.name for one in self.computed), *([GROUPING_ID] if self.in_sets else [])]
 
 
 class Before:
@@ -213,6 +221,13 @@ class Before:
             name = self._spelled.get(name.lower(), name)
             return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
         name = normal(self._text, span_of(tree), self._owners)
+        return self._made.setdefault(name, attrs.evolve(made, name=name)).name
+
+    def copy(self, tree: Tree) -> str:
+        """The name of a column of its own that holds an expression: key sets null it in totals, and aggregates read the others."""
+        made = over_rows(self._text, tree, "", self._owners)
+        said = normal(self._text, span_of(tree), self._owners)
+        name = f"key of ({said})".replace(".", "\N{MIDDLE DOT}")  # a dot would make it a path
         return self._made.setdefault(name, attrs.evolve(made, name=name)).name
 
     def computed(self, of: str, trees: Sequence[Tree], make: Callable[[Sequence[Expression]], tuple[str, Node]]) -> str:
