@@ -68,6 +68,8 @@ class Input(Protocol):
     def columns(self) -> Sequence[Expression]: ...
     @property
     def computed(self) -> Sequence[Expression]: ...
+    @property
+    def added(self) -> Sequence[str]: ...
 
 
 class Side(Protocol):
@@ -291,7 +293,7 @@ def _dropped(statement: Statement) -> Column:
     """Dropped rows without the computed columns."""
     dropped = F.col("dropped")
     for one in statement.inputs:
-        names = [quoted(made.name) for made in one.computed]
+        names = [quoted(name) for name in one.added]
         path = "row" if statement.joined is None else f"row.{quoted(one.rows.name)}"
         dropped = dropped.withField(path, F.col(f"dropped.{path}").dropFields(*names)) if names else dropped
     return dropped

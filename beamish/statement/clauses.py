@@ -66,9 +66,9 @@ REFUSED: Mapping[str, str] = {
     "PARTITION_BY": "PARTITION BY: rows are keyed by GROUP BY; name the expressions there",
     "OVER": "OVER stands after a call of its own in the SELECT list: SUM(x) OVER (PARTITION BY k ORDER BY ts) AS s",
     "INSERT": "INSERT INTO: writing is Spark's business: bm.sql('SELECT ...').apply(df).writeStream",
-    "ROLLUP": "ROLLUP: a statement has one grouping; write one statement for each",
-    "CUBE": "CUBE: a statement has one grouping; write one statement for each",
-    "GROUPING_SETS": "GROUPING SETS: a statement has one grouping; write one statement for each",
+    "ROLLUP": "ROLLUP stands under GROUP BY, after a comma or first: GROUP BY ROLLUP (region, city)",
+    "CUBE": "CUBE stands under GROUP BY, after a comma or first: GROUP BY CUBE (region, city)",
+    "GROUPING_SETS": "GROUPING SETS stands under GROUP BY, after a comma or first: GROUP BY GROUPING SETS ((region, city), (region), ())",
     "FILTER": "FILTER: say which rows count within the aggregate: COUNT(CASE WHEN ... THEN 1 END)",
     "HINT": "a hint: give hints to the DataFrame",
     "ALL": "ALL: name the expressions that make a group, such as GROUP BY region",
@@ -170,6 +170,26 @@ class Name:
 
     text: str
     start: int
+
+
+@attrs.frozen(eq=False)
+class KeySets:
+    """ROLLUP, CUBE or GROUPING SETS under GROUP BY.
+
+    Attributes:
+        word: which of them.
+        sets: the expressions of each set.
+        start: its place.
+    """
+
+    word: str
+    sets: Sequence[Sequence[Tree]]
+    start: int
+
+    @property
+    def trees(self) -> list[Tree]:
+        """The expressions of all sets, one after the other."""
+        return [tree for one in self.sets for tree in one]
 
 
 @attrs.frozen(eq=False)
@@ -319,7 +339,7 @@ class Statement:
         joins: the sources that are joined with it.
         windows: the windows.
         where: the condition on rows; None without.
-        group_by: the expressions that make a group; empty without GROUP BY.
+        group_by: the expressions that make a group, and sets of them; empty without GROUP BY.
         having: the condition on panes; None without.
         emit: the emitted rows.
         end: the place of the last word.
@@ -338,7 +358,7 @@ class Statement:
     joins: Sequence[Join]
     windows: Windows
     where: Tree | None
-    group_by: Sequence[Tree]
+    group_by: Sequence[Tree | KeySets]
     having: Tree | None
     emit: Emit
     end: int
@@ -347,6 +367,11 @@ class Statement:
     filters: Sequence[Tree] = ()
     schemas: Mapping[str, Schema] = attrs.Factory(dict)
     dialect: Dialect = KSQLDB
+
+    @property
+    def grouped_by(self) -> list[Tree]:
+        """The expressions under GROUP BY, those of sets among them."""
+        return [tree for one in self.group_by for tree in (one.trees if isinstance(one, KeySets) else [one])]
 
     @property
     def is_over(self) -> bool:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, product
+from math import prod
 
 import attrs
 from sqlglot import exp
 
 from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
+from beamish.kernels.key_sets import GROUPING_ID, GroupingSets
 from beamish.modes import TimestampCombiner
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import KSQLDB, DialectName, Name, Statement
-from beamish.statement.expressions import Expression, all_of, over_rows
+from beamish.statement.clauses import KSQLDB, DialectName, KeySets, Name, Statement
+from beamish.statement.expressions import Expression, all_of, over_rows, path_of
 from beamish.statement.flink_grammar import FlinkParser
 from beamish.statement.grammar import StatementParser, parsed
 from beamish.statement.groups import Groups
@@ -97,6 +100,7 @@ class Compiled:
         return self.joined.shown(self.read.items, columns)
 
 
+_MOST_SETS = 64
 _PARSERS: Mapping[DialectName, type[StatementParser]] = {"ksqldb": StatementParser, "flink": FlinkParser}
 
 
@@ -132,20 +136,30 @@ def _grouped(
     """Compile a statement with GROUP BY; ``of``: over the groups of another."""
     owners = (read.rows.alias.lower(),)
     table = Table(text, read.rows, sources.tables[read.rows.name]) if read.rows.name in sources.tables else None
-    before: Before | Groups = Before(text, owners, {} if table is None else table.spelled, sources.offset)
-    before = before if of is None else Groups.of(text, of.grouped)
+    rows_of = Before(text, owners, {} if table is None else table.spelled, sources.offset)
+    before: Before | Groups = rows_of if of is None else Groups.of(text, of.grouped)
     if read.where is not None:
         _check_no_aggregate(text, read.where, "WHERE", "WHERE is over rows; put conditions on aggregates under HAVING")
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
-    keys = _keys(text, read, before)
+    key_sets = next((one for one in read.group_by if isinstance(one, KeySets)), None)
+    if key_sets is None:
+        keys, sets = _keys(text, read, before), None
+    elif table is None and of is None:
+        keys, sets = _keys_of_sets(text, read, rows_of, key_sets, owners)
+    else:
+        raise text.error(
+            key_sets.start,
+            f"{key_sets.word} over {'the table' if of is None else 'the groups of'} {read.rows.name}: only rows of a stream are in several sets; "
+            "write a statement for each set",
+        )
     calls = _calls(text, read)
     if table is not None:
-        trees = [*read.group_by, *(tree for call in calls for tree in call.args), read.where]
+        trees = [*read.grouped_by, *(tree for call in calls for tree in call.args), read.where]
         table.check(read, [tree for tree in trees if tree is not None])
     aggregates_ = {call.span: aggregate_of(text, call, aggregates, before, owners) for call in calls}
     accumulations = {name: one for aggregate in aggregates_.values() for name, one in aggregate.accumulations.items()}
     windowed = not read.windows.option.is_all_of_time
-    panes = Panes(text, keys, aggregates_, owners, windowed, aliases_of(text, read.items), read.dialect)
+    panes = Panes(text, keys, aggregates_, owners, windowed, aliases_of(text, read.items), read.dialect, sets)
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
     if isinstance(before, Groups):
@@ -156,20 +170,25 @@ def _grouped(
         rows, latest, stage = before.input(read.rows, kept), None, sources.stream(text, read.rows, timed=windowed)
     else:
         rows, latest, stage = table.of(before, read.where)
-    stage = sources.finish(stage)
+    rows, stage = attrs.evolve(rows, in_sets=sets is not None), sources.finish(stage)
     with text.at(_begins(read)):
-        stage = stage.key_by(*(key.name for key in keys)).window(read.windows.option)
+        stage = stage.key_by(*([key.name for key in keys] if sets is None else [sets])).window(read.windows.option)
         stage = stage.allowed_lateness(read.windows.grace or 0).accumulate(**accumulations)
         if read.rows.updated_within is not None:
             stage = stage.timestamp_combiner(TimestampCombiner.LATEST)
             updated = updated_panes(text, read.rows.updated_within, read.begins["SELECT"])
             having = updated if having is None else all_of([updated, having])
         vanishes = having is not None or table is not None or isinstance(read.windows.option, Sessions)
+        vanishes |= sets is not None and GROUPING_ID not in {
+            item.key for item in shown
+        }  # a total looks like a group of nulls
         stage = emitting(stage, read.emit, vanishes=vanishes)
         pipeline = stage if latest is None else latest.then(stage)
         pipeline.flow.completed.check()
     places = {f"key_by({key.name!r})": span_of(key.tree).start for key in keys}
     places |= {f"accumulate({name}=": span.start for span, one in aggregates_.items() for name in one.accumulations}
+    if sets is not None and key_sets is not None:
+        places[f"key_by({sets!r})"] = key_sets.start
     return Compiled(text, read, [rows], pipeline, None, having, shown, places)
 
 
@@ -209,27 +228,67 @@ def _joined(text: Text, read: Statement, sources: Sources) -> Compiled:
 
 def _keys(text: Text, read: Statement, before: Before | Groups) -> list[Key]:
     keys: list[Key] = []
-    for tree in read.group_by:
-        _check_no_aggregate(text, tree, "GROUP BY", "it is computed per group; put it in the SELECT list")
-        span = span_of(tree)
-        constant = isinstance(tree, exp.Literal) and not tree.is_string
-        if constant and not any(text[span_of(item.tree)] == text[span] for item in read.items):
-            raise text.error(
-                span.start,
-                f"GROUP BY {text[span]} is the constant, not an item of the SELECT list: name the expressions that make a group, "
-                "such as GROUP BY region",
-            )
-        called = re.match(r"(WINDOW|SESSION_WINDOW|WINDOW_TIME)\s*\(", text[span], re.IGNORECASE)
-        if called:
-            raise text.error(
-                span.start, f"{called[1].upper()}(...) under GROUP BY: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
-            )
-        name = before.column(tree)
+    for tree in read.grouped_by:
+        _check_key(text, read, tree)
+        span, name = span_of(tree), before.column(tree)
         if any(key.name.lower() == name.lower() for key in keys):
             raise text.error(span.start, f"{name} is under GROUP BY twice; take one out")
         check_name(text, Name(name, span.start), "rename the column in Spark first: df.withColumnRenamed(...)")
-        keys.append(Key(name, without_brackets(tree), before.is_column(name)))
+        keys.append(Key(name, without_brackets(tree), name if before.is_column(name) else None))
     return keys
+
+
+def _keys_of_sets(
+    text: Text, read: Statement, before: Before, first: KeySets, owners: Sequence[str]
+) -> tuple[list[Key], GroupingSets | None]:
+    """The keys of all sets, and the sets; None: the only one has no columns."""
+    keys: dict[str, Key] = {}
+    names: dict[int, str] = {}
+    for tree in read.grouped_by:
+        _check_key(text, read, tree)
+        bare = without_brackets(tree)
+        names[id(tree)] = name = before.copy(bare)
+        path = path_of(bare, owners) if isinstance(bare, exp.Column) else ()
+        keys.setdefault(name, Key(name, bare, path[0] if len(path) == 1 else None))
+    each = [one.sets if isinstance(one, KeySets) else [[one]] for one in read.group_by]
+    if (count := prod(map(len, each))) > _MOST_SETS:
+        raise text.error(
+            first.start,
+            f"{count} sets, and each row would be in a group of each; the most are {_MOST_SETS}: name those that are read: GROUPING SETS "
+            "((a, b), (a), ())",
+        )
+    sets = [tuple(dict.fromkeys(names[id(tree)] for tree in chain(*chosen))) for chosen in product(*each)]
+    for number, one in enumerate(sets):
+        if set(one) in map(set, sets[:number]):
+            said = ", ".join(text[span_of(keys[name].tree)] for name in one)
+            raise text.error(
+                first.start,
+                f"the set ({said}) is there twice, so each of its groups would be emitted twice; leave one out",
+            )
+    if sets == [()]:
+        return [], None
+    if not keys:
+        raise text.error(first.start, f"{first.word} without columns: name the expressions that make a group")
+    with text.at(first.start):
+        return [*keys.values()], GroupingSets(*sets)
+
+
+def _check_key(text: Text, read: Statement, tree: Tree) -> None:
+    """Check an expression under GROUP BY (SqlError: an aggregate, a place in the SELECT list, or a window)."""
+    _check_no_aggregate(text, tree, "GROUP BY", "it is computed per group; put it in the SELECT list")
+    span = span_of(tree)
+    constant = isinstance(tree, exp.Literal) and not tree.is_string
+    if constant and not any(text[span_of(item.tree)] == text[span] for item in read.items):
+        raise text.error(
+            span.start,
+            f"GROUP BY {text[span]} is the constant, not an item of the SELECT list: name the expressions that make a group, "
+            "such as GROUP BY region",
+        )
+    called = re.match(r"(WINDOW|SESSION_WINDOW|WINDOW_TIME)\s*\(", text[span], re.IGNORECASE)
+    if called:
+        raise text.error(
+            span.start, f"{called[1].upper()}(...) under GROUP BY: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
+        )
 
 
 def _begins(read: Statement) -> int:

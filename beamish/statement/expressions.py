@@ -25,6 +25,9 @@ LITERAL = "literal"
 """A constant; its value is None, a bool, an int, a float, a Decimal, a timedelta or a text."""
 
 
+_GROUPINGS = ("GROUPING", "GROUPING_ID")
+
+
 @attrs.frozen
 class Node:
     """An operator or function with its operands.
@@ -334,7 +337,10 @@ def over_rows(text: Text, tree: Tree, name: str, owners: Collection[str]) -> Exp
 def expression(
     text: Text, tree: Tree, name: str, known: Mapping[int, Node], parts: Sequence[tuple[Span, str]]
 ) -> Expression:
-    """An expression, with other words for Spark in place of some parts."""
+    """An expression, with other words for Spark in place of some parts (SqlError: it asks for the set of a group)."""
+    for node in tree.walk():
+        if id(node) not in known and is_grouping(text, node):
+            raise no_sets(text, node)
     span = span_of(tree)
     sql, at = "", span.start
     typed = (one for one in _typed(text, tree) if not any(part.start <= one[0].start < part.end for part, _ in parts))
@@ -343,6 +349,21 @@ def expression(
         at = where.end
     sql += text[Span(at, span.end)]
     return Expression(name, sql, node_of(tree, text, known), text[span], text, span.start)
+
+
+def is_grouping(text: Text, tree: Tree) -> bool:
+    """Whether an expression calls GROUPING or GROUPING_ID."""
+    return isinstance(tree, exp.Func) and function_of(text, tree) in _GROUPINGS
+
+
+def no_sets(text: Text, tree: Tree) -> SqlError:
+    """The error for such a call where no group is of a set."""
+    span = span_of(tree)
+    return text.error(
+        span.start,
+        f"{text[span]}: it tells totals from other groups, in the SELECT list and HAVING of a statement with GROUP BY ROLLUP, CUBE or "
+        "GROUPING SETS; leave it out",
+    )
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression:

@@ -15,7 +15,20 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
 from beamish.statement.aggregates import calls_in
-from beamish.statement.clauses import FLINK, REFUSED, Emit, How, Item, Name, Over, Refinement, Rows, Statement, Windows
+from beamish.statement.clauses import (
+    FLINK,
+    REFUSED,
+    Emit,
+    How,
+    Item,
+    KeySets,
+    Name,
+    Over,
+    Refinement,
+    Rows,
+    Statement,
+    Windows,
+)
 from beamish.statement.flink_declarations import EMIT, FRACTION, KINDS, VIEW, WHOLE
 from beamish.statement.flink_joins import Pending, joins_of
 from beamish.statement.flink_times import milliseconds
@@ -221,15 +234,34 @@ class FlinkParser(WindowParser):
                 node.meta["span"] = span_of(star.tree)
             yield Item(column, None)
 
-    def _without_bounds(self, read: Statement, trees: Sequence[Tree], at: int, clause: str) -> list[Tree]:
-        """The expressions but the bounds of windows, both of which are needed."""
+    def _without_bounds(
+        self, read: Statement, trees: Sequence[Tree | KeySets], at: int, clause: str
+    ) -> list[Tree | KeySets]:
+        """The expressions but the bounds of windows, both of which are needed, in each set."""
         owner = read.rows.alias.lower()
-        named = {id(tree): self._bound(tree, owner) for tree in trees}
-        if not {"WINDOW_START", "WINDOW_END"} <= {*named.values()}:
+        named = {bound for tree in trees if (bound := self._bound(tree, owner)) is not None}
+        for one in trees:
+            if isinstance(one, KeySets):
+                of_sets = [{self._bound(tree, owner) for tree in some} - {None} for some in one.sets]
+                shared = set[str | None].intersection(*of_sets)
+                if set[str | None].union(*of_sets) - shared - named:
+                    raise self._text.error(
+                        one.start,
+                        f"{one.word} with a window's bounds in some of its sets: each group is of a window: write GROUP BY window_start, "
+                        f"window_end, {one.word} (...)",
+                    )
+                named |= {bound for bound in shared if bound is not None}
+        if not {"WINDOW_START", "WINDOW_END"} <= named:
             raise self._text.error(
                 at, f"{clause} over a window function names its windows: {clause} window_start, window_end, ..."
             )
-        return [tree for tree in trees if named[id(tree)] is None]
+        return [
+            attrs.evolve(one, sets=[[tree for tree in some if self._bound(tree, owner) is None] for some in one.sets])
+            if isinstance(one, KeySets)
+            else one
+            for one in trees
+            if self._bound(one, owner) is None
+        ]
 
     def _bound(self, tree: Tree, owner: str) -> str | None:
         """The bound of the window that a column is; None: it is another."""
@@ -239,10 +271,17 @@ class FlinkParser(WindowParser):
         own = not qualifier or [one.lower() for one in qualifier] == [owner]
         return name.upper() if own and name.upper() in FLINK.bounds else None
 
-    def _check_partition(self, read: Statement, keys: Sequence[Tree]) -> None:
+    def _check_partition(self, read: Statement, keys: Sequence[Tree | KeySets]) -> None:
         """Check that sessions are of the groups (SqlError: a session has rows of several groups, or the other way round)."""
         if not isinstance(read.rows.windows, Sessions):
             return
+        for one in keys:
+            if isinstance(one, KeySets):
+                raise self._text.error(
+                    one.start,
+                    f"{one.word} over SESSION: a session is of the columns after its PARTITION BY, and totals have others; write a statement "
+                    "for each set",
+                )
         owners = (read.rows.alias.lower(), read.rows.name.lower())
         both = (keys, read.rows.partition or ())
         ours, theirs = ({normal(self._text, span_of(tree), owners) for tree in trees} for trees in both)

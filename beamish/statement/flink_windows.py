@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-from sqlglot import exp
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
@@ -115,15 +114,11 @@ class WindowParser(Declarations):
         named = following is not None and following.token_type == TokenType.FARROW
         return named or (self._next is not None and word_of(self._next) == "DESCRIPTOR")
 
-    def _group_by(self) -> Sequence[Any]:
-        made = self._list(self._group, "an expression under GROUP BY is missing; take out a comma")
-        return made[0].expressions if len(made) == 1 and isinstance(made[0], exp.Tuple) else made
-
     def _group(self) -> Any:
         """An expression that makes a group, or a window."""
         kind = word_of(self._curr)
         if kind not in ("TUMBLE", "HOP", "SESSION") or not self._next or self._next.token_type != TokenType.L_PAREN:
-            return self._operand()
+            return super()._group()
         start = self._curr.start
         self._advance()
         time, spans, said = self._group_arguments()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, TypeVar
 
 import attrs
@@ -25,6 +26,7 @@ from beamish.statement.clauses import (
     How,
     Item,
     Join,
+    KeySets,
     Kind,
     Name,
     Over,
@@ -44,6 +46,9 @@ _RESERVED = frozenset(CLAUSES) - {"WINDOW", "EMIT"}
 _READ = ", ".join(word for word, says in PROPERTIES.items() if says is None)
 _OUTER: Mapping[str, How] = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
+_KEY_SETS = ("ROLLUP", "CUBE", "GROUPING_SETS")
+_WIDEST_CUBE = 6
+"""Columns of a cube, which has as many sets as all their combinations: 64."""
 
 
 def parsed(parser: StatementParser, text: Text) -> Statement:
@@ -459,9 +464,58 @@ class StatementParser(ExpressionParser):
             )
         return SlidingWindows(size, advance)
 
-    def _group_by(self) -> Sequence[Tree]:
-        made = self._list(self._operand, "an expression under GROUP BY is missing; take out a comma")
+    def _group_by(self) -> Sequence[Any]:
+        made = self._list(self._group, "an expression under GROUP BY is missing; take out a comma")
+        if self._curr and self._next and self._curr.token_type == TokenType.WITH:
+            word = word_of(self._next)
+            if word in _KEY_SETS:
+                raise self._text.error(self._curr.start, f"WITH {word}: write GROUP BY {word} (region, city)")
         return made[0].expressions if len(made) == 1 and isinstance(made[0], exp.Tuple) else made  # GROUP BY (a, b)
+
+    def _group(self) -> Any:
+        """An expression that makes a group, or sets of them."""
+        if self._curr.token_type.name not in _KEY_SETS:
+            return self._operand()
+        token = self._curr
+        return KeySets(token.token_type.name.replace("_", " "), self._key_sets(), token.start)
+
+    def _key_sets(self) -> Sequence[Sequence[Tree]]:
+        """The sets of ROLLUP (...), CUBE (...) or GROUPING SETS (...)."""
+        token, missing = self._curr, "an expression is missing; take out a comma"
+        self._advance()
+        self._need("GROUP_BY", "(")
+        if token.token_type.name == "GROUPING_SETS":
+            sets = [one for several in self._list(self._listed_sets, missing) for one in several]
+        else:
+            units = self._list(self._in_one_set, missing)
+            if token.token_type.name == "CUBE" and len(units) > _WIDEST_CUBE:
+                raise self._text.error(
+                    token.start,
+                    f"CUBE of {len(units)} has {2 ** len(units)} sets, and each row would be in a group of each; the most are 64: name "
+                    "those that are read: GROUPING SETS ((a, b), (a), ())",
+                )
+            sizes = range(len(units), -1, -1)
+            if token.token_type.name == "ROLLUP":
+                chosen = [units[:size] for size in sizes]
+            else:
+                chosen = [[*some] for size in sizes for some in combinations(units, size)]
+            sets = [[tree for unit in some for tree in unit] for some in chosen]
+        self._need("GROUP_BY", ")")
+        return sets
+
+    def _listed_sets(self) -> Sequence[Sequence[Tree]]:
+        """A set within GROUPING SETS, or those of ROLLUP and its like within it."""
+        return self._key_sets() if self._curr.token_type.name in _KEY_SETS else [self._in_one_set()]
+
+    def _in_one_set(self) -> Sequence[Tree]:
+        """Expressions that are in a set together: (a, b), a or ()."""
+        if self._curr.token_type == TokenType.L_PAREN and self._next and self._next.token_type == TokenType.R_PAREN:
+            self._advance(2)
+            return []
+        tree = self._operand()
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        return tree.expressions if isinstance(tree, exp.Tuple) else [tree]
 
     def _emit(self) -> tuple[Token, bool, Duration | None]:
         """FINAL or CHANGES, whether RETRACTING is set, and EVERY."""

@@ -9,6 +9,7 @@ import attrs
 
 from beamish.durations import Duration
 from beamish.errors import OptionError
+from beamish.kernels.key_sets import GROUPING_ID
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.clauses import Emit, Rows, Schema, Statement
@@ -24,9 +25,9 @@ def _check_tables(_: Any, __: Any, tables: Any) -> None:
     if len(alike) < len(tables):
         raise OptionError(f"sql(tables={list(tables)!r}): must be names that differ not only in case, as in SQL")
     for name, table in tables.items():
-        if not isinstance(table, Pipeline) or table.flow.stage.declared("versions") is None:
+        if not isinstance(table, Pipeline) or not any(map(table.flow.stage.declared, ("versions", "upserts"))):
             raise OptionError(
-                f"sql(tables={{{name!r}: {table!r}}}): must be a pipeline that ends in versions: "
+                f"sql(tables={{{name!r}: {table!r}}}): must be a pipeline that ends in versions or upserts: "
                 "bm.Pipeline().event_time(...).key_by(...).versions('1 day')"
             )
 
@@ -43,7 +44,7 @@ class Sources:
     Attributes:
         event_time: the event-time column of each stream, or by name.
         watermark: its policy, or by name.
-        tables: by name, pipelines that end in versions.
+        tables: by name, pipelines that end in versions or upserts.
         on_error: as for ``Pipeline.on_error``.
         with_dropped: whether dropped rows are emitted.
         offset: the column that orders the rows of a group as they came; None: not declared.
@@ -182,12 +183,19 @@ class Input:
         where: the condition on rows; None: all.
         columns: the columns of the rows that the pipeline reads.
         computed: the columns that are computed for it.
+        in_sets: whether rows are in several key sets, and have the column of these.
     """
 
     rows: Rows
     where: Expression | None
     columns: Sequence[Expression]
     computed: Sequence[Expression]
+    in_sets: bool = False
+
+    @property
+    def added(self) -> list[str]:
+        """The columns that the pipeline's rows have besides their own."""
+        return [*(one.name for one in self.computed), *([GROUPING_ID] if self.in_sets else [])]
 
 
 class Before:
@@ -213,6 +221,13 @@ class Before:
             name = self._spelled.get(name.lower(), name)
             return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
         name = normal(self._text, span_of(tree), self._owners)
+        return self._made.setdefault(name, attrs.evolve(made, name=name)).name
+
+    def copy(self, tree: Tree) -> str:
+        """The name of a column of its own that holds an expression: key sets null it in totals, and aggregates read the others."""
+        made = over_rows(self._text, tree, "", self._owners)
+        said = normal(self._text, span_of(tree), self._owners)
+        name = f"key of ({said})".replace(".", "\N{MIDDLE DOT}")  # a dot would make it a path
         return self._made.setdefault(name, attrs.evolve(made, name=name)).name
 
     def computed(self, of: str, trees: Sequence[Tree], make: Callable[[Sequence[Expression]], tuple[str, Node]]) -> str:

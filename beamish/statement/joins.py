@@ -274,6 +274,12 @@ def _check(text: Text, join: Join, sources: Sources) -> None:
             f"FOR SYSTEM_TIME AS OF: {name} is not a versioned table: declare it, CREATE TABLE {name} (..., WATERMARK FOR ts AS ts, PRIMARY "
             f"KEY (k) NOT ENFORCED), or give bm.sql(..., tables={{{name!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}})",
         )
+    if is_table and sources.tables[name].flow.stage.declared("versions") is None:
+        raise text.error(
+            join.start,
+            f"JOIN {name}: its table ends in upserts, which stores the latest rows only, and a stream is joined with the version of its "
+            f"time: end it in versions, bm.sql(..., tables={{{name!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}})",
+        )
     if is_table and join.within is not None:
         raise text.error(join.start, f"WITHIN: {name} is a table, which has a version at any time; leave WITHIN out")
     if not is_table and join.within is None and join.windows is None:

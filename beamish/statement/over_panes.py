@@ -11,9 +11,19 @@ from sqlglot import exp
 
 from beamish.durations import Duration
 from beamish.kernels.column_names import PREFIX, is_reserved, quoted
+from beamish.kernels.key_sets import GROUPING_ID, GroupingSets
 from beamish.statement.aggregates import Aggregate
 from beamish.statement.clauses import KSQLDB, Dialect, Item, Name
-from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, expression, path_of
+from beamish.statement.expressions import (
+    COLUMN,
+    LITERAL,
+    Expression,
+    Node,
+    expression,
+    is_grouping,
+    no_sets,
+    path_of,
+)
 from beamish.statement.names import is_known, unknown
 from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
 
@@ -32,12 +42,12 @@ class Key:
     Attributes:
         name: the key column of the pipeline.
         tree: the expression, without brackets around it.
-        column: whether it is a column of the rows.
+        column: the column of the rows that it is; None: it is computed.
     """
 
     name: str
     tree: Tree
-    column: bool
+    column: str | None
 
 
 @attrs.frozen(eq=False)
@@ -52,6 +62,7 @@ class Panes:
         windowed: whether there is a WINDOW clause.
         aliases: the expressions of names after AS, in lower case.
         dialect: the dialect.
+        sets: the sets of the keys; None: all are in each group.
     """
 
     text: Text
@@ -61,6 +72,7 @@ class Panes:
     windowed: bool
     aliases: Mapping[str, str]
     dialect: Dialect = KSQLDB
+    sets: GroupingSets | None = None
 
     def expression(self, tree: Tree, *, bounds: bool) -> Expression:
         """An expression over panes.
@@ -85,6 +97,9 @@ class Panes:
     def key_of(self, tree: Tree) -> Key | None:
         """The key that an expression is, word by word."""
         tree = without_brackets(tree)
+        if self.sets is not None and is_grouping(self.text, tree):
+            whole = self._grouping(tree)[1].op == COLUMN
+            return Key(GROUPING_ID, tree, None) if whole else None
         said = normal(self.text, span_of(tree), self.owners)
         return next(
             (
@@ -97,7 +112,7 @@ class Panes:
 
     def _parts(self, tree: Tree) -> Iterator[Tree]:
         """The aggregates, the expressions written as under GROUP BY, and other columns."""
-        named = isinstance(tree, exp.Column) or call_of(tree) is not None
+        named = isinstance(tree, exp.Column) or call_of(tree) is not None or is_grouping(self.text, tree)
         if named or (not isinstance(tree, exp.Paren) and self.key_of(tree) is not None):
             yield tree
             return
@@ -110,15 +125,46 @@ class Panes:
         if call is not None:
             aggregate = self.aggregates[call.span]
             return aggregate.sql, aggregate.node
+        if is_grouping(self.text, part):
+            return self._grouping(part)
         key = self.key_of(part)
         if key is not None:
             return quoted(key.name), Node(COLUMN, value=(key.name,))
         return self._column(part, bounds=bounds)
 
+    def _grouping(self, tree: Tree) -> tuple[str, Node]:
+        """A number with a bit for each column, the first the highest, 1 where it is not in the set of the group."""
+        if self.sets is None:
+            raise no_sets(self.text, tree)
+        sets, named = self.sets, [self._named(tree, one) for one in tree.iter_expressions()]
+        if not named or tuple(named) == sets.columns:
+            return quoted(GROUPING_ID), Node(COLUMN, value=(GROUPING_ID,))
+        made: tuple[str, Node] | None = None
+        for name in named:
+            bit, two = Node(LITERAL, value=sets.bit(name)), Node(LITERAL, value=2)
+            shifted = Node("DIV", (Node(COLUMN, value=(GROUPING_ID,)), bit))
+            one = f"(({quoted(GROUPING_ID)} DIV {sets.bit(name)}) % 2)", Node("%", (shifted, two))
+            made = (
+                one if made is None else (f"({made[0]} * 2 + {one[0]})", Node("+", (Node("*", (made[1], two)), one[1])))
+            )
+        assert made is not None  # noqa: S101 - a column is named
+        return made
+
+    def _named(self, of: Tree, tree: Tree) -> str:
+        """The key column of an argument (SqlError: it is not under GROUP BY)."""
+        key = self.key_of(tree)
+        if key is None or key not in self.keys:
+            keys = ", ".join(self.text[span_of(one.tree)] for one in self.keys)
+            raise self.text.error(
+                span_of(tree).start,
+                f"{self.text[span_of(of)]}: {self.text[span_of(tree)]} is not under GROUP BY, written there as here; name one of {keys}",
+            )
+        return key.name
+
     def _column(self, column: Tree, *, bounds: bool) -> tuple[str, Node]:
         path, start = path_of(column, self.owners), span_of(column).start
         for key in self.keys:
-            if key.column and key.name.lower() == path[0].lower():
+            if key.column is not None and key.column.lower() == path[0].lower():
                 return ".".join(map(quoted, (key.name, *path[1:]))), Node(COLUMN, value=(key.name, *path[1:]))
         word = path[0].upper()
         if len(path) == 1 and word in self.dialect.bounds and (self.windowed or self.dialect is KSQLDB):

@@ -343,8 +343,8 @@ def _bound(pane: Pane, which: str) -> datetime | None:
 
 
 def _without(row: Row | None, one: Input) -> Any:
-    computed = {expression.name for expression in one.computed}
-    return None if row is None else {name: value for name, value in row.items() if name not in computed}
+    added = one.added
+    return None if row is None else {name: value for name, value in row.items() if name not in added}
 
 
 def _before(one: Input, events: Sequence[Event], name: str | None, event_time: Any) -> tuple[Event, ...]:

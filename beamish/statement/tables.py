@@ -1,7 +1,7 @@
-"""GROUP BY over a declared table: its latest versions are grouped, by a stage after it.
+"""GROUP BY over a declared table, which ends in versions or upserts: its latest rows are grouped, by a stage after it.
 
-Expressions are computed on the changes and become values of the table. WHERE is such a value too, by which the stage filters versions:
-to filter changes would keep the version before one that no longer satisfies it.
+Expressions are computed on the changes and become values of the table. WHERE is such a value too, by which the stage filters rows of the
+table: to filter changes would keep the row before one that no longer satisfies it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Table:
     Attributes:
         text: the statement.
         rows: what the statement calls it.
-        pipeline: its pipeline, which ends in versions.
+        pipeline: its pipeline, which ends in versions or upserts.
     """
 
     text: Text
@@ -41,13 +41,26 @@ class Table:
     @property
     def options(self) -> Any:
         """Its options."""
-        return self.pipeline.flow.stage.declared("versions")
+        return self.pipeline.flow.stage.declared("versions") or self.pipeline.flow.stage.declared("upserts")
+
+    @property
+    def values(self) -> Sequence[str] | None:
+        """The value columns that it declares; None: all columns of its rows that are left."""
+        values: Sequence[str] | None = getattr(self.options, "values", None)
+        return values
+
+    @property
+    def _hidden(self) -> set[str]:
+        """The columns of its changes that its rows do not have, in lower case."""
+        time = getattr(self.pipeline.flow.inputs[0], "event_time", None)
+        own = [time, VALID_FROM, VALID_TO] if self.pipeline.flow.stage.declared("versions") else ["timestamp"]
+        return {one.lower() for one in (self.options.deleted, self.options.sequence_by, *own) if isinstance(one, str)}
 
     @property
     def spelled(self) -> Mapping[str, str]:
         """The columns whose spelling is known, by their name in lower case."""
         keys = [key for key in self.pipeline.flow.inputs[0].relation.keys if isinstance(key, str)]
-        return {name.lower(): name for name in (*keys, *(self.options.values or ()))}
+        return {name.lower(): name for name in (*keys, *(self.values or ()))}
 
     def check(self, read: Statement, trees: Sequence[Tree]) -> None:
         """Check what the statement reads of it.
@@ -59,25 +72,19 @@ class Table:
         Raises:
             SqlError: it has WINDOW, or names no column of the table.
         """
-        name = self.rows.name
-        if "WINDOW" in read.begins:
+        name, hidden = self.rows.name, self._hidden
+        if not read.windows.option.is_all_of_time:
             raise self.text.error(
-                read.begins["WINDOW"],
-                f"WINDOW over the table {name}: a version is valid until the next, and in no window; leave WINDOW out; to count its "
+                read.begins.get("WINDOW", read.begins["SELECT"]),
+                f"WINDOW over the table {name}: a row is valid until the next of its key, and in no window; leave WINDOW out; to count its "
                 f"changes in windows, take {name} out of bm.sql(..., tables=)",
             )
-        time = getattr(self.pipeline.flow.inputs[0], "event_time", None)
-        hidden = {
-            one.lower()
-            for one in (self.options.deleted, self.options.sequence_by, time, VALID_FROM, VALID_TO)
-            if isinstance(one, str)
-        }
         for column in (column for tree in trees for column in columns_of(tree)):
             named = path_of(column, (self.rows.alias.lower(),))[0].lower()
-            known = named in self.spelled or (self.options.values is None and named not in hidden)
+            known = named in self.spelled or (self.values is None and named not in hidden)
             if not known:
-                keys, values = list(self.pipeline.flow.inputs[0].relation.keys), self.options.values
-                rest = "the other columns of its changes, but event time, deleted and sequence_by"
+                keys, values = list(self.pipeline.flow.inputs[0].relation.keys), self.values
+                rest = f"the other columns of its changes, but {', '.join(sorted(hidden))}"
                 others = rest if values is None else [*values]
                 raise self.text.error(
                     span_of(column).start,
@@ -85,11 +92,11 @@ class Table:
                 )
 
     def of(self, before: Before, where: Tree | None) -> tuple[Input, Pipeline, Pipeline]:
-        """Its changes with the columns that are computed, its latest versions, and a stage over those that WHERE keeps.
+        """Its changes with the columns that are computed, its latest rows, and a stage over those that WHERE keeps.
 
         Args:
             before: the columns that the statement reads.
-            where: the condition on versions; None: all.
+            where: the condition on rows; None: all.
 
         Raises:
             SqlError: there is an expression, and the rows are not the changes.
@@ -101,12 +108,13 @@ class Table:
             name = f"WHERE of ({normal(self.text, span_of(where), owners)})"
             condition = over_rows(self.text, where, name, owners)
         computed = [*filter(None, [condition]), *given.computed]  # an error in WHERE is reported there
-        if not isinstance(source, Source) or source.form is not None:
+        exploded = self.pipeline.flow.stage.declared("explode") is not None
+        if not isinstance(source, Source) or source.form is not None or exploded:
             if computed:
                 raise self.text.error(
                     computed[0].at,
                     f"{computed[0].said}: an expression over the table {self.rows.name}, which is made of "
-                    f"{'panes' if source.flows else 'a changelog'}: only its columns may be named; compute it before the table, by "
+                    f"{'items' if exploded else 'panes' if source.flows else 'a changelog'}: only its columns may be named; compute it before the table, by "
                     "with_columns(...), or write the statement as a pipeline: table.then(bm.Pipeline()...)",
                 )
             given = attrs.evolve(given, columns=())
@@ -129,9 +137,11 @@ class Table:
         return attrs.evolve(one, sql=sql, node=node)
 
     def _latest(self, computed: Sequence[str]) -> Pipeline:
-        """Only its latest versions, with computed columns."""
-        flow, values = self.pipeline.flow, self.options.values
+        """Only its latest rows, with computed columns."""
+        flow, values = self.pipeline.flow, self.values
         stage: Any = flow.stage
-        values = None if values is None else (*values, *computed)
-        options = attrs.evolve(self.options, values=values, latest_only=True, with_dropped=False)
+        options = attrs.evolve(self.options, with_dropped=False)
+        if flow.stage.declared("versions") is not None:
+            values = None if values is None else (*values, *computed)
+            options = attrs.evolve(options, values=values, latest_only=True)
         return Pipeline(attrs.evolve(flow, stage=attrs.evolve(stage, options=options)))

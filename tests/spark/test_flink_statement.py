@@ -26,6 +26,8 @@ STATEMENTS = {
     "view": f"CREATE VIEW v AS SELECT window_time AS r, SUM(x) AS s FROM {WINDOWS.format('a')} GROUP BY window_start, window_end, "
     "window_time, k; SELECT window_end, MAX(s) AS m FROM TUMBLE(TABLE v, DESCRIPTOR(r), INTERVAL '2' MINUTE) "
     "GROUP BY window_start, window_end",
+    "rollup": "SELECT k, x % 2 AS odd, window_end, GROUPING(x % 2) AS g, GROUPING_ID(x % 2, k) AS id, COUNT(DISTINCT k) AS n "
+    f"FROM {WINDOWS.format('a')} GROUP BY window_start, window_end, CUBE (k, x % 2)",
     "alone": f"SELECT k, x, window_end FROM {WINDOWS.format('a')}",
     "join": f"SELECT a.k, a.x AS mine, b.x AS theirs, b.window_start AS w FROM (SELECT * FROM {WINDOWS.format('a')}) a LEFT JOIN "
     f"(SELECT * FROM {WINDOWS.format('b')}) b ON a.k = b.k AND a.window_start = b.window_start AND a.window_end = b.window_end",

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 import beamish as bm
 from tests.statement.joins import CHANGED, ENRICHED, PAID, PAIRS, TABLES
 from tests.statement.ksqldb import KSQLDB, TYPED
-from tests.statement.users import USERS, changes
+from tests.statement.users import UPSERTS, USERS, changes
 
 pytestmark = pytest.mark.spark
 
@@ -330,7 +330,34 @@ def test_errors_in_a_join_have_a_position(spark):
     assert "of payments" in query.explain(orders=orders, payments=payments)
 
 
-def test_a_grouped_table_gives_what_a_script_gives(spark, files, run):
+def test_key_sets_are_those_of_spark(spark, events, run):
+    """Also over a stream, where a total without its set is retracted."""
+    text = """
+        SELECT upper(region) AS region, amount, GROUPING(amount) AS g, GROUPING_ID(upper(region), amount) AS id, COUNT(*) AS n,
+               COUNT(DISTINCT region) AS regions, SUM(amount) AS s
+        FROM {} GROUP BY {} HAVING GROUPING(amount) = 1 OR COUNT(*) > 1
+    """
+    batch = spark.read.parquet(str(events.folder))
+    for by in (
+        "ROLLUP (upper(region), amount)",
+        "GROUPING SETS (amount, CUBE (upper(region)), (upper(region), amount))",
+    ):
+        ids = "upper(region), amount" if by.startswith("R") else "amount, upper(region)"
+        asked = text.replace("upper(region), amount) AS id", f"{ids}) AS id")
+        expected = spark.sql(asked.format("{rows}", by), rows=batch)
+        assert in_order(map(shown, batch.transform(sql(asked.format("t", by))).collect())) == in_order(
+            map(tuple, expected.collect())
+        )
+    text = "SELECT amount, COUNT(*) AS n FROM {} GROUP BY ROLLUP (amount) {}"
+    rows_ = [(row["pane"]["kind"], shown(row)) for row in run(sql(text.format("t", "EMIT CHANGES")), events.stream())]
+    live = [row for kind, row in rows_ if kind == "PANE"]
+    for row in [row for kind, row in rows_ if kind == "RETRACTION"]:
+        live.remove(row)
+    assert in_order(live) == in_order(map(tuple, spark.sql(text.format("{rows}", ""), rows=batch).collect()))
+
+
+@pytest.mark.parametrize("table", [USERS, UPSERTS], ids=["versions", "upserts"])
+def test_a_grouped_table_gives_what_a_script_gives(spark, files, run, table):
     """docs/sql.md#tables: of a stream, and of a batch."""
     text = "SELECT upper(name) AS name, SUM(ID + 0) AS s, COUNT(*) AS n FROM Users u WHERE u.points > 0 GROUP BY upper(name) {}"
     script = changes(
@@ -341,7 +368,7 @@ def test_a_grouped_table_gives_what_a_script_gives(spark, files, run):
         made.add(*({**row, "ts": datetime.fromtimestamp(row["ts"], UTC)} for row in event.rows))
 
     def query(emit):
-        return sql(text.format(emit), tables={"users": USERS})
+        return sql(text.format(emit), tables={"users": table})
 
     live = [tuple((pane.key | pane.values).values()) for pane in bm.live(query("EMIT CHANGES").run(script))]
     assert live == [("C", 1, 1), ("B", 4, 1)]
@@ -354,5 +381,5 @@ def test_a_grouped_table_gives_what_a_script_gives(spark, files, run):
     batch = spark.read.parquet(str(made.folder))
     assert in_order(map(shown, batch.transform(query("")).collect())) == in_order(live)
     with pytest.raises(bm.SqlError, match="DATATYPE_MISMATCH") as raised:
-        sql("SELECT name, SUM(id * 1) AS s FROM users WHERE id GROUP BY name", tables={"users": USERS}).apply(batch)
+        sql("SELECT name, SUM(id * 1) AS s FROM users WHERE id GROUP BY name", tables={"users": table}).apply(batch)
     assert raised.value.column == 48

@@ -81,7 +81,12 @@ REFUSED = {
     f"{T}SELECT ^TUMBLE_START(ts, {MINUTE}), COUNT(*) FROM t GROUP BY k": "missing",
     f"{T}SELECT COUNT(*) FROM t ^GROUP BY TUMBLE(ts, {MINUTE}), HOP(ts, {MINUTE}, {MINUTE})": "GROUP BY has one window",
     f"{T}SELECT COUNT(*) FROM {TUMBLE} GROUP BY ^TUMBLE(ts, {MINUTE})": "over windows",
-    f"{T}SELECT COUNT(*) FROM {TUMBLE} {BOUNDS}, ^ROLLUP (k)": "one grouping",
+    f"{T}SELECT COUNT(*) FROM {TUMBLE} GROUP BY ^ROLLUP (window_start, window_end, k)": "in some of its sets.*window_end, ROLLUP",
+    f"{T}SELECT COUNT(*) FROM {TUMBLE} ^GROUP BY ROLLUP (k)": "names its windows",
+    f"{T}SELECT COUNT(*) FROM SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), {MINUTE}) {BOUNDS}, ^ROLLUP (k)": "ROLLUP over SESSION",
+    f"{T}{VIEW} SELECT k, SUM(s) FROM TUMBLE(TABLE v, DESCRIPTOR(r), {MINUTE}) {BOUNDS}, ^CUBE (k)": "CUBE over the groups of v",
+    f"{T}SELECT ^GROUPING(k), COUNT(*) FROM t GROUP BY k": "it tells totals from other groups",
+    f"{T}SELECT k, SUM(x) OVER (PARTITION BY ^GROUPING(k) ORDER BY ts) FROM t": "it tells totals from other groups",
     # whole numbers
     "SELECT SUM(^x / 2) FROM t": "declare the columns in CREATE TABLE, CAST one to DOUBLE",
     "SELECT ^AVG(x) FROM t": r"write AVG\(CAST\(x AS DOUBLE\)\)",

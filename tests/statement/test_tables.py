@@ -1,4 +1,4 @@
-"""GROUP BY over a declared table (docs/sql.md#tables): its latest versions are grouped, and not its changes."""
+"""GROUP BY over a declared table (docs/sql.md#tables): its latest rows are grouped, and not its changes."""
 
 from collections import defaultdict
 
@@ -10,7 +10,9 @@ import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import Always
-from tests.statement.users import CHANGES, USERS, WATERMARK, changes
+from tests.statement.users import CHANGES, UPSERTS, USERS, WATERMARK, changes
+
+TABLES = pytest.mark.parametrize("table", [USERS, UPSERTS], ids=["versions", "upserts"])
 
 
 def sql(text, table=USERS, **options):
@@ -26,9 +28,12 @@ NAMES = "SELECT name, COUNT(*) AS n FROM users {} GROUP BY name {}"
 RENAMED = changes((1, "a"), (1, "b"))
 
 
-def test_a_change_moves_its_row_to_another_group():
-    assert shown(sql(NAMES.format("", "EMIT CHANGES")).run(RENAMED)) == ["P a 1", "R a 1", "P b 1"]
-    by_hand = CHANGES.versions("1 day", deleted="gone", latest_only=True).then(
+@pytest.mark.parametrize(
+    ("table", "latest"), [(USERS, CHANGES.versions("1 day", deleted="gone", latest_only=True)), (UPSERTS, UPSERTS)]
+)
+def test_a_change_moves_its_row_to_another_group(table, latest):
+    assert shown(sql(NAMES.format("", "EMIT CHANGES"), table).run(RENAMED)) == ["P a 1", "R a 1", "P b 1"]
+    by_hand = latest.then(
         bm.Pipeline()
         .key_by("name")
         .window(bm.GlobalWindow())
@@ -37,16 +42,18 @@ def test_a_change_moves_its_row_to_another_group():
         .accumulating_and_retracting()
         .accumulate(**{"COUNT(*)": Count()})
     )
-    assert sql(NAMES.format("", "EMIT CHANGES")).pipeline == by_hand
+    assert sql(NAMES.format("", "EMIT CHANGES"), table).pipeline == by_hand
 
 
-def test_a_pull_query_groups_the_last_versions():
-    assert shown(sql(NAMES.format("", "")).run(RENAMED)) == ["P b 1"]
+@TABLES
+def test_a_pull_query_groups_the_last_rows(table):
+    assert shown(sql(NAMES.format("", ""), table).run(RENAMED)) == ["P b 1"]
 
 
-def test_a_delete_takes_its_row_out_of_its_group():
+@TABLES
+def test_a_delete_takes_its_row_out_of_its_group(table):
     script = changes((1, "a"), (2, "a"), (1, None), (2, None), (3, None))
-    assert shown(sql(NAMES.format("", "EMIT CHANGES")).run(script)) == [
+    assert shown(sql(NAMES.format("", "EMIT CHANGES"), table).run(script)) == [
         "P a 1",
         "R a 1",
         "P a 2",
@@ -56,10 +63,11 @@ def test_a_delete_takes_its_row_out_of_its_group():
     ]
 
 
-def test_where_is_over_versions():
+@TABLES
+def test_where_is_over_rows_of_the_table(table):
     """Filtered changes would leave user 1 at 5 points."""
     text = NAMES.format("WHERE points > 3", "EMIT CHANGES")
-    assert shown(sql(text).run(changes((1, "a", 5), (1, "a", 1)))) == ["P a 1", "R a 1"]
+    assert shown(sql(text, table).run(changes((1, "a", 5), (1, "a", 1)))) == ["P a 1", "R a 1"]
 
 
 def test_having_is_over_groups_of_versions():
@@ -67,12 +75,13 @@ def test_having_is_over_groups_of_versions():
     assert shown(sql(text).run(changes((1, "a"), (2, "a"), (1, "b")))) == ["P a 2", "R a 2"]
 
 
-def test_expressions_are_computed_of_versions_that_where_keeps():
+@TABLES
+def test_expressions_are_computed_of_rows_that_where_keeps(table):
     text = "SELECT upper(u.name) AS name, SUM(12 / points) AS s FROM Users AS u WHERE points <> 0 GROUP BY UPPER(name) EMIT CHANGES"
     script = changes((1, "a", 3), (2, "b", 0), (1, "b", 4)).add(
         [{"ts": 9, "id": 1, "name": "x", "points": 0, "gone": True}]
     )
-    assert shown(sql(text).run(script)) == ["P A 4.0", "R A 4.0", "P B 3.0", "R B 3.0"]
+    assert shown(sql(text, table).run(script)) == ["P A 4.0", "R A 4.0", "P B 3.0", "R B 3.0"]
 
 
 def test_keys_and_declared_values_may_be_grouped_in_any_case():
@@ -97,6 +106,50 @@ def test_a_table_of_panes_is_grouped_by_its_columns():
     assert shown(sql(text.format(""), totals).run(changes((1, "a", 5), (1, "a", 2)))) == ["P 5 1", "R 5 1", "P 7 1"]
     with pytest.raises(bm.SqlError, match=r"total > 1: an expression over the table users, .* of panes.*with_columns"):
         sql(text.format("WHERE total > 1"), totals)
+
+
+def test_upserts_of_panes_and_of_items_are_grouped_by_their_columns():
+    last = (
+        bm.Pipeline()
+        .event_time("ts", WATERMARK)
+        .key_by("id")
+        .window(bm.FixedWindows(10))
+        .accumulate(total=Sum("points"))
+    ).then(bm.Pipeline().key_by("id").upserts())
+    text = "SELECT total, COUNT(*) AS n FROM users {} GROUP BY total EMIT CHANGES"
+    script = changes((1, "a", 5), (2, "b", 5)).advance_watermark_to(10)
+    assert shown(sql(text.format(""), last).run(script)) == ["P 5 2"]
+    with pytest.raises(bm.SqlError, match=r"total > 1: an expression over the table users, .* of panes"):
+        sql(text.format("WHERE total > 1"), last)
+    with pytest.raises(bm.SqlError, match=r"total > 1: an expression over the table users, .* of items"):
+        sql(text.format("WHERE total > 1"), UPSERTS.explode("total"))
+
+
+def test_upserts_have_their_event_time_and_newer_rows_by_sequence():
+    table = CHANGES.upserts(sequence_by="points", deleted="gone")
+    script = changes((1, "a", 5), (1, "b", 7), (1, "c", 6), (2, "b", 1))
+    text = "SELECT name, MAX(ts) AS last, COUNT(*) AS n FROM users GROUP BY name"
+    (pane,) = sql(text, table).run(script)
+    assert (pane.key, pane.values["last"], pane.values["n"]) == ({"name": "b"}, 3, 2)
+
+
+def test_a_stream_is_not_joined_with_upserts():
+    text = "SELECT c.id, u.name FROM clicks c ^JOIN users u ON c.id = u.id EMIT CHANGES"
+    with pytest.raises(bm.SqlError, match=r"its table ends in upserts.*end it in versions") as raised:
+        sql(text.replace("^", ""), UPSERTS)
+    assert raised.value.column == text.index("^") + 1
+
+
+def test_a_table_ends_in_versions_or_upserts():
+    with pytest.raises(bm.OptionError, match="ends in versions or upserts"):
+        sql(NAMES.format("", ""), CHANGES.changes())
+
+
+def test_flinks_windows_over_a_table_are_refused():
+    text = "SELECT COUNT(*) FROM TUMBLE(TABLE users, DESCRIPTOR(ts), INTERVAL '1' MINUTE) GROUP BY window_start, window_end"
+    for table in (USERS, UPSERTS):
+        with pytest.raises(bm.SqlError, match="WINDOW over the table users"):
+            bm.sql(text, tables={"users": table}, dialect="flink")
 
 
 def test_a_table_of_a_changelog_is_grouped_by_its_columns():
@@ -130,6 +183,7 @@ REFUSED = {
     "SELECT name, MAX(^ts) AS m FROM users GROUP BY name": r"ts: not a column of the table users.*keys \['id'\]",
     "SELECT ^gone, COUNT(*) AS m FROM users GROUP BY ^gone": "gone: not a column",
     "SELECT name, COUNT(*) AS m FROM users WHERE ^users.valid_from IS NULL GROUP BY name": "valid_from: not a column",
+    "SELECT name, COUNT(*) AS m FROM users GROUP BY ^ROLLUP (name)": "ROLLUP over the table users: only rows of a stream",
     "SELECT name, COUNT(*) AS m FROM users WHERE ^name GROUP BY name": "string where a condition must stand",
     "SELECT name, MAX(^nothing + 1) AS m FROM users GROUP BY name": "there is no column 'nothing'",
 }
@@ -139,6 +193,9 @@ REFUSED = {
 def test_refused_at_their_place(text):
     with pytest.raises(bm.SqlError, match=REFUSED[text]) as raised:
         sql(text.replace("^", "")).run(RENAMED)
+    if not any(one in text for one in ("MAX(^ts)", "valid_from")):  # columns of upserts, or of none
+        with pytest.raises(bm.SqlError, match=REFUSED[text]):
+            sql(text.replace("^", ""), UPSERTS).run(RENAMED)
     assert raised.value.column == text.rindex("^") + 1 - text.count("^", 0, text.rindex("^"))
 
 
@@ -168,8 +225,14 @@ USER = st.tuples(st.integers(0, 2), st.sampled_from([None, "a", "b"]), st.none()
 BUNDLES = st.lists(st.lists(USER, max_size=3), max_size=6)
 
 
-@given(BUNDLES, st.sampled_from(["EMIT CHANGES", "EMIT CHANGES RETRACTING", ""]), st.booleans(), st.booleans())
-def test_live_rows_are_those_of_the_table_grouped(bundles, emit, where, having):
+@given(
+    st.sampled_from([USERS, UPSERTS]),
+    BUNDLES,
+    st.sampled_from(["EMIT CHANGES", "EMIT CHANGES RETRACTING", ""]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_live_rows_are_those_of_the_table_grouped(declared, bundles, emit, where, having):
     script, table, groups = TestStream(), {}, defaultdict(list)
     for number, bundle in enumerate(bundles):
         rows = {user[0]: user for user in bundle}  # one change of each key and time
@@ -189,7 +252,7 @@ def test_live_rows_are_those_of_the_table_grouped(bundles, emit, where, having):
         if not having or len(of) > 1
     }
     text = f"SELECT upper(name) AS name, COUNT(*) AS n, SUM(points) AS s FROM users {'WHERE points > 0' * where} GROUP BY upper(name)"
-    panes = sql(f"{text} {'HAVING COUNT(*) > 1' * having} {emit}").run(script)
+    panes = sql(f"{text} {'HAVING COUNT(*) > 1' * having} {emit}", declared).run(script)
     assert {(*pane.key.values(), *pane.values.values()) for pane in bm.live(panes)} == expected
     added = defaultdict[tuple, int](int)
     for pane in panes:

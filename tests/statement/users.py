@@ -6,6 +6,7 @@ from beamish.testing import TestStream
 WATERMARK = bm.BoundedOutOfOrderness(0)
 CHANGES = bm.Pipeline().event_time("ts", WATERMARK).key_by("id")
 USERS = CHANGES.versions("1 day", deleted="gone")
+UPSERTS = CHANGES.upserts(deleted="gone")
 
 
 def changes(*rows):

@@ -46,6 +46,8 @@ class UpsertsStage(Stage):
         return attrs.evolve(self, options=attrs.evolve(self.options, **changes))
 
     def declared(self, option: str) -> Any:
+        if option == "upserts":
+            return self.options
         return getattr(self.options, option) if option in _DECLARED else None
 
     def check_form(self, call: str) -> None:
