@@ -82,7 +82,7 @@ class AsOfPlan:
     @property
     def corrected_for_us(self) -> int:
         """How far past a row the watermark may be for a change to concern it, microseconds."""
-        return self.table.options.allowed_lateness.us + self.options.ahead.us
+        return corrected_for_us(self.options, self.table.options)
 
     def describe_stored(self) -> str:
         """The stored state, for explain."""
@@ -115,6 +115,11 @@ class AsOfPlan:
         }
 
 
+def corrected_for_us(options: AsOfOptions, table: VersionsOptions) -> int:
+    """How far past a row the watermark may be for a change to concern it, microseconds."""
+    return table.allowed_lateness.us + options.ahead.us
+
+
 def make_as_of_plan(
     options: AsOfOptions,
     table_options: VersionsOptions,
@@ -129,7 +134,10 @@ def make_as_of_plan(
     check_where(left, left.where)
     changes = attrs.evolve(changes, schema=_key_types(left, changes))
     tolerance = None if options.tolerance is None else options.tolerance.us
-    table = make_table_plan(table_options, changes, with_dropped=options.with_dropped, tolerance_us=tolerance)
+    corrected_us = corrected_for_us(options, table_options) if options.retracts and options.ahead else 0
+    table = make_table_plan(
+        table_options, changes, with_dropped=options.with_dropped, tolerance_us=tolerance, corrected_us=corrected_us
+    )
     plan = AsOfPlan(options, table, (left, changes), shards, is_final, gives)
     name = str(changes.name)
     check_names(f"as_of_join({left.name}=...)", plan.left_names, {*PANE_COLUMNS, name.lower()})

@@ -30,6 +30,7 @@ from beamish.contract.inputs import check_change_columns, check_where, find_colu
 from beamish.contract.keys import any_null, times_of, to_shards
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
+from beamish.durations import Duration
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import Flags, Ints, cast, plain
 from beamish.kernels.codes import factorize_rows, normalise
@@ -48,6 +49,7 @@ class TablePlan:
         value_schema: the columns of a version.
         with_dropped: whether dropped changes are emitted.
         tolerance_us: of a join: maximum age of a version, microseconds; None: unlimited.
+        corrected_us: of a join that looks ahead: how far past a row the watermark is when it is last corrected, microseconds.
     """
 
     options: VersionsOptions
@@ -55,6 +57,7 @@ class TablePlan:
     value_schema: pa.Schema
     with_dropped: bool
     tolerance_us: int | None = None
+    corrected_us: int = 0
 
     @cached_property
     def key_schema(self) -> pa.Schema:
@@ -109,6 +112,11 @@ class TablePlan:
         """Durations that may shrink between two runs, microseconds."""
         return {"history": self.options.history.us, "allowed_lateness": self.options.allowed_lateness.us}
 
+    @property
+    def kept_us(self) -> int:
+        """How long versions are stored after their end: while they may be read, or matched by a row that is corrected; microseconds."""
+        return max(self.options.history.us, self.corrected_us)
+
     def describe_shuffled(self) -> str:
         """The shuffled columns, for explain."""
         words = f"of a change {', '.join(self.columns)}"
@@ -122,7 +130,7 @@ class TablePlan:
         latest = "each key's latest version" + (
             " (deletes bound them)" if self.tolerance_us is None else " within the tolerance"
         )
-        return f"{latest}, and versions that ended less than {self.options.history} before the watermark"
+        return f"{latest}, and versions that ended less than {Duration(self.kept_us)} before the watermark"
 
 
 @attrs.define(slots=False, eq=False)
@@ -169,6 +177,7 @@ def make_table_plan(
     *,
     with_dropped: bool,
     tolerance_us: int | None = None,
+    corrected_us: int = 0,
 ) -> TablePlan:
     """Bind a table to its changes (ColumnError: a column is missing, or of the wrong type)."""
     check_where(takes, takes.where)
@@ -179,7 +188,7 @@ def make_table_plan(
         values = [field for field in takes.own_columns if field.name not in other]
     else:
         values = [find_column(schema, where, name) for name in options.values]
-    return TablePlan(options, takes, pa.schema(values), with_dropped, tolerance_us)
+    return TablePlan(options, takes, pa.schema(values), with_dropped, tolerance_us, corrected_us)
 
 
 def check_names(where: str, names: Sequence[str], added: Iterable[str]) -> None:

@@ -272,7 +272,7 @@ class VersionTable(SegmentedRecords[Changes]):
     def forget(self, watermark_us: int) -> None:
         """Drop changes that no read can reach; ended ones by whole segments."""
         index = self.segments.index
-        horizon = horizon_us(watermark_us, self.plan.options.history.us)
+        horizon = horizon_us(watermark_us, self.plan.kept_us)
         self.drop(self._ended & (index["end_us"] < horizon))
         expired = self.segments.index["expires_us"] < watermark_us
         if expired.any():
@@ -280,12 +280,12 @@ class VersionTable(SegmentedRecords[Changes]):
 
     def expires_us(self, changes: Changes | Columns) -> Ints:
         """The watermark above which an open change expires: int64, microseconds; NEVER_US: never."""
-        history, tolerance = self.plan.options.history.us, self.plan.tolerance_us
+        kept, tolerance = self.plan.kept_us, self.plan.tolerance_us
         is_open, deletes = changes["to_us"] == END_OF_TIME_US, changes["deletes"]
-        expires = np.where(is_open & deletes, changes["from_us"] + history, NEVER_US)
+        expires = np.where(is_open & deletes, changes["from_us"] + kept, NEVER_US)
         if tolerance is not None:
-            least = np.minimum(changes["from_us"], NEVER_US - 1 - history - tolerance)
-            expires = np.where(is_open & ~deletes, least + history + tolerance, expires)
+            least = np.minimum(changes["from_us"], NEVER_US - 1 - kept - tolerance)
+            expires = np.where(is_open & ~deletes, least + kept + tolerance, expires)
         return expires
 
     @property
@@ -293,13 +293,13 @@ class VersionTable(SegmentedRecords[Changes]):
         """The least watermark at which something expires; None: nothing does."""
         index = self.segments.index
         due = index["expires_us"][index["expires_us"] != NEVER_US].tolist()
-        due += (index["end_us"][self._ended] + self.plan.options.history.us).tolist()
+        due += (index["end_us"][self._ended] + self.plan.kept_us).tolist()
         return min(due) + 1 if due else None
 
     def save(self, watermark_us: int) -> None:
         """Write the changes of the step."""
         self._adapt()
-        ended_below = horizon_us(watermark_us, self.plan.options.history.us)
+        ended_below = horizon_us(watermark_us, self.plan.kept_us)
         self.segments.about = {"spans": self._spans.about, "hashed": self._hashed}
         self.write_back(
             self._numbers,

@@ -107,3 +107,21 @@ def test_a_row_of_a_null_key_is_dropped_on_arrival_or_comes_alone_when_due():
     outer = join(how="left").with_dropped()
     assert len(outer.run(null)) == 1
     assert outer.run(null.advance_watermark_to(141))[-1].values["rates"] is None
+
+
+@pytest.mark.parametrize(
+    ("direction", "first", "time", "watermark", "change", "rates"),
+    [
+        ("nearest", [{"ts": 100, "rate": 1}], 105, 116, 109, [1, 1, 2]),
+        ("forward", [{"ts": 100, "rate": 1}, {"ts": 101, "gone": True}], 98, 112, 103, [1]),
+    ],
+)
+def test_a_row_is_corrected_by_versions_older_than_the_history(direction, first, time, watermark, change, rates):  # noqa: PLR0917
+    """Until the watermark is the lateness and the tolerance past it (rules/joins.md#as-of-directions)."""
+    table = bm.Pipeline().event_time("ts", NOW).key_by("cur").versions(10, deleted="gone")
+    joined = bm.as_of_join(orders=ORDERS, rates=table, on={"paid": "cur"}, direction=direction, tolerance=5)
+    rows = [{"cur": "EUR", "rate": None, "gone": False, **row} for row in (*first, {"ts": change, "rate": 2})]
+    script = TestStream().add(rows[:-1], input="rates").add([{"at": time, "paid": "EUR"}], input="orders")
+    script = script.advance_watermark_to(111).advance_watermark_to(watermark).add(rows[-1:], input="rates")
+    panes = joined.accumulating_and_retracting().run(script)
+    assert [pane.values["rates"]["rate"] for pane in panes] == rates
