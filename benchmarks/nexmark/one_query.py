@@ -99,9 +99,11 @@ def run(said: Mapping[str, Any]) -> dict[str, Any]:
         peak, done = [0.0], threading.Event()
         watch = threading.Thread(target=_watch, args=(peak, done))
         watch.start()
-        query.awaitTermination()
-        done.set()
-        watch.join()
+        try:
+            query.awaitTermination()
+        finally:
+            done.set()
+            watch.join()
         cpu = cpu_seconds()
         found: dict[str, Any] = {
             "session_seconds": started - begun,
