@@ -122,8 +122,15 @@ class WindowStage(Stage):
             check_pairs_once_suppressed(self.options, self.suppress)
 
     def _check_key_sets(self, takes: Sequence[Relation]) -> None:
-        """Check that nothing reads a key column that is null in totals (PipelineError: something does)."""
+        """Check that nothing reads a key column that is null in totals, and rows are counted once (PipelineError: they are not)."""
+        window = self.options.window
+        numbering = None if window is None else window.numbering
         for number, relation in enumerate(takes):
+            if relation.key_sets and numbering is not None and numbering.over_stream and numbering.numbered_by is None:
+                raise PipelineError(
+                    f"{window!r} over several key sets: a row is there once for each set, and would be counted as many rows of the stream; "
+                    "count the rows of each key, bm.CountWindows(..., over='key'), or key the rows by columns"
+                )
             read = relation.totals & set(self.asks(takes, number))
             if read:
                 name = min(read)
