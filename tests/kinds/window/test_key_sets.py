@@ -130,6 +130,8 @@ TOGETHER = {
     "key sets in windows over the stream": lambda: KEYED.window(bm.CountWindows(4, over="stream")).accumulate(n=Count()),
     "key sets in sessions of a stream": lambda: KEYED.window({"a": bm.CountSessions(3)}).accumulate(n=Count()),
     "a total as a value": lambda: HOURS.accumulate(n=CountDistinct("city")),
+    "a field of a total as a value": lambda: HOURS.accumulate(n=Sum("city.people")),
+    "a field of a total as an id": lambda: HOURS.deduplicate("city.mayor").accumulate(n=Count()),
     "key sets of the event time": lambda: (
         START.key_by(bm.Rollup("ts")).window(bm.FixedWindows(5)).accumulate(n=Count())
     ),
