@@ -19,7 +19,7 @@ from beamish.contract.stage import Stage
 from beamish.contract.stand_ins import STAND_INS
 from beamish.errors import PipelineError
 from beamish.kernels.expressions import Formula
-from beamish.kernels.field_paths import as_columns
+from beamish.kernels.field_paths import as_columns, parts_of
 from beamish.kernels.identity import identity
 from beamish.kernels.spec import UnreadableError, read_spec, shown_spec
 from beamish.source import Source
@@ -245,9 +245,15 @@ def _check_key_sets(flow: Flow) -> None:
                     f"{taken.name}: key_by({taken.key_sets!r}) of a merge: a total has null keys, which never pair; key it by columns, and "
                     "aggregate it in a stage of its own before"
                 )
-            if taken.event_time in taken.key_sets.columns:
+            time = taken.event_time
+            if time is not None and not isinstance(time, str):
                 raise PipelineError(
-                    f"key_by({taken.key_sets!r}): {taken.event_time!r} is the event time, and would be null in totals; add a copy of the column "
+                    f"key_by({taken.key_sets!r}): event_time({time}) is computed where key columns are null in totals; add it as a column "
+                    "before, df.withColumn('at', ...), and name that"
+                )
+            if {time, (parts_of(time) or ("",))[0]} & {*taken.key_sets.columns}:
+                raise PipelineError(
+                    f"key_by({taken.key_sets!r}): {time!r} is the event time, and would be null in totals; add a copy of the column "
                     "before, df.withColumn('day', ...)"
                 )
             if flow.stage.core.declared("trigger") is None:

@@ -101,6 +101,11 @@ class FlinkParser(WindowParser):
             inner = attrs.evolve(self.inner, items=self._defined(self.inner.items, defined))
             outer = self._outer(inner, parts, begins)
         elif "QUALIFY" in begins:
+            if all(item.over is None for item in parts["SELECT"]):
+                raise self._text.error(
+                    begins["QUALIFY"].start,
+                    "QUALIFY without OVER: write conditions on rows under WHERE, those on groups under HAVING",
+                )
             outer = {"outer": parts["QUALIFY"]}
             del begins["QUALIFY"]
         if "QUALIFY" in begins:

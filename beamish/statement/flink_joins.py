@@ -113,8 +113,8 @@ class _Conditions:
         """Whether a condition is of the join: else it is one on joined rows."""
         bounds = [*self._bounds(tree)]
         if bounds:
-            for which, difference_us, mine, theirs in bounds:
-                self._times[which] = (difference_us, mine, theirs)
+            for bound in bounds:
+                self._bind(*bound)
             return True
         if not isinstance(tree, exp.EQ) or not self._is_of_both(tree):
             return False
@@ -124,6 +124,20 @@ class _Conditions:
         else:
             self._on.append(tree)
         return True
+
+    def _bind(self, which: str, difference_us: int, mine: Name, theirs: Name) -> None:
+        """Note a bound: of several the narrowest (SqlError: they are of different columns)."""
+        for _, *names in self._times.values():
+            if [one.text.lower() for one in names] != [mine.text.lower(), theirs.text.lower()]:
+                one, other = (" and ".join(name.text for name in pair) for pair in (names, (mine, theirs)))
+                raise self._text.error(
+                    mine.start,
+                    f"bounds of {other} beside those of {one}: a join has bounds in time of one column on each side; filter its rows in "
+                    "a second statement",
+                )
+        if which in self._times:
+            difference_us = (max if which == _LEAST else min)(difference_us, self._times[which][0])
+        self._times[which] = (difference_us, mine, theirs)
 
     def _is_of_both(self, tree: Tree) -> bool:
         """Whether each side of an equality is of one of the sources."""

@@ -343,6 +343,8 @@ SECONDS = "INTERVAL '{}' SECOND"
         "a.ts BETWEEN b.ts - INTERVAL '4' SECOND AND b.ts + INTERVAL '2' SECOND",
         "a.ts >= b.ts - INTERVAL '4' SECOND AND (a.ts <= b.ts + INTERVAL '2' SECOND)",
         "a.ts + INTERVAL '4' SECOND >= b.ts AND b.ts + INTERVAL '2' SECOND >= a.ts",
+        "a.ts BETWEEN b.ts - INTERVAL '4' SECOND AND b.ts + INTERVAL '2' SECOND AND a.ts >= b.ts - INTERVAL '9' SECOND",
+        "a.ts >= b.ts - INTERVAL '4' SECOND AND a.ts BETWEEN b.ts - INTERVAL '9' SECOND AND b.ts + INTERVAL '2' SECOND",
     ],
 )
 @pytest.mark.parametrize(

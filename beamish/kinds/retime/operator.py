@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.drops import TAKEN, Drops, why_dropped
-from beamish.contract.inputs import check_keys, find_column, signs_of, wanted
+from beamish.contract.inputs import check_keys, find_column, signs_of, wanted, where_identity
 from beamish.contract.keys import from_shards, to_shards
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
@@ -96,6 +96,7 @@ class RetimePlan:
             "keys": [f"{field.name}: {field.type}" for field in keys],
             "column": self.column,
             "delay": str(self.delay),
+            "condition": where_identity(self.takes),
         }
 
     def forwarded_us(self, watermark_us: int | None) -> int | None:

@@ -19,6 +19,7 @@ from beamish.contract.stage import Stage
 from beamish.contract.stored import Store, noted_takes
 from beamish.errors import PipelineError, StateError
 from beamish.kernels.column_names import PREFIX, is_reserved
+from beamish.kernels.field_paths import parts_of
 from beamish.kernels.identity import identity
 from beamish.kinds.deduplicate.option import check_deduplication
 from beamish.kinds.refine import refined
@@ -122,14 +123,21 @@ class WindowStage(Stage):
             check_pairs_once_suppressed(self.options, self.suppress)
 
     def _check_key_sets(self, takes: Sequence[Relation]) -> None:
-        """Check that nothing reads a key column that is null in totals (PipelineError: something does)."""
+        """Check that nothing reads a key column that is null in totals, and rows are counted once (PipelineError: they are not)."""
+        window = self.options.window
+        numbering = None if window is None else window.numbering
         for number, relation in enumerate(takes):
-            read = relation.totals & set(self.asks(takes, number))
+            if relation.key_sets and numbering is not None and numbering.over_stream and numbering.numbered_by is None:
+                raise PipelineError(
+                    f"{window!r} over several key sets: a row is there once for each set, and would be counted as many rows of the stream; "
+                    "count the rows of each key, bm.CountWindows(..., over='key'), or key the rows by columns"
+                )
+            read = [name for name in self.asks(takes, number) if {name, (parts_of(name) or ("",))[0]} & relation.totals]
             if read:
                 name = min(read)
                 raise PipelineError(
                     f"{name!r} is read as a value, and is a key column of several key sets, null in totals: add a copy of the column before, "
-                    f"df.withColumn({name + '_value'!r}, df[{name!r}])"
+                    f"df.withColumn({name.replace('.', '_') + '_value'!r}, df[{name!r}])"
                 )
 
     def check_stream(self, takes: Sequence[Relation]) -> None:

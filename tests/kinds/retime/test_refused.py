@@ -1,6 +1,7 @@
 """The event time of a later stage: what is refused, with the value, the rule and the fix."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Min
@@ -53,3 +54,19 @@ def test_a_checkpoint_with_another_column_or_delay_is_rejected():
     opened(then(TIMES, "at"), store).step([None], None, [])
     refused(__file__, "another column", lambda: opened(then(TIMES.accumulate(to=Max("ts")), "to"), store))
     refused(__file__, "another delay", lambda: opened(then(TIMES, "at", bm.BoundedOutOfOrderness(5)), store))
+
+
+def test_a_checkpoint_with_another_condition_on_retracted_rows_is_rejected():
+    """Also where the stage after it has no condition of its own, as a table."""
+    columns = {None: pa.schema([("ts", pa.timestamp("us")), ("team", pa.string()), ("name", pa.string())])}
+    first = TIMES.trigger(AfterWatermark(late=Always())).allowed_lateness(10).accumulating_and_retracting()
+
+    def opened(name, store):
+        rows = bm.Pipeline().event_time("at", AT).where(pc.field("name") == name)
+        chain = first.then(rows.key_by("team").versions(10))
+        return chain.flow.inputs[0].flow.bind(columns, shards=1).operator.open(store)
+
+    store = DictStore()
+    opened("a", store).step([None], None, [])
+    opened("a", store)
+    refused(__file__, "another condition", lambda: opened("b", store))

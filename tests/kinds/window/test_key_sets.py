@@ -127,11 +127,29 @@ TOGETHER = {
     "key sets of a merge": lambda: (
         bm.merge(a=KEYED, b=KEYED).window(bm.FixedWindows(5)).accumulate(n=InnerJoin("a", "b"))
     ),
+    "key sets in windows over the stream": lambda: KEYED.window(bm.CountWindows(4, over="stream")).accumulate(n=Count()),
+    "key sets in sessions of a stream": lambda: KEYED.window({"a": bm.CountSessions(3)}).accumulate(n=Count()),
     "a total as a value": lambda: HOURS.accumulate(n=CountDistinct("city")),
+    "a field of a total as a value": lambda: HOURS.accumulate(n=Sum("city.people")),
+    "a field of a total as an id": lambda: HOURS.deduplicate("city.mayor").accumulate(n=Count()),
     "key sets of the event time": lambda: (
         START.key_by(bm.Rollup("ts")).window(bm.FixedWindows(5)).accumulate(n=Count())
     ),
+    "key sets of a struct with the event time": lambda: (
+        bm.Pipeline()
+        .event_time("sold.at", bm.BoundedOutOfOrderness(0))
+        .key_by(bm.Rollup("sold"))
+        .window(bm.FixedWindows(5))
+        .accumulate(n=Count())
+    ),
+    "key sets with an expression as event time": lambda: at_an_expression(),
 }
+def at_an_expression():
+    """A pipeline whose event time is not a name, as a Column of Spark."""
+    flow = HOURS.accumulate(n=Count()).flow
+    return bm.Pipeline(attrs.evolve(flow, inputs=(attrs.evolve(flow.inputs[0], event_time=range(1)),)))
+
+
 COLUMNS = {
     "a condition on a total": HOURS.where(pc.field("city") == "Oslo").accumulate(n=Count()),
     "a column called grouping_id": HOURS.accumulate(n=Count()),
