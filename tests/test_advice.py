@@ -360,7 +360,13 @@ FIXED = {
     "key sets over": [SETS.window(bm.GlobalWindow()), HOUR.accumulate(n=Count())],
     "key sets of versions": [SETS.window(bm.GlobalWindow()), RATES],
     "key sets of a merge": [of(InnerJoin("a", "b"))],
+    "key sets in windows over the stream": [SETS.window(bm.CountWindows(4, over="key"))],
+    "key sets in sessions of a stream": [SETS.window(bm.CountWindows(4, over="key"))],
     "a total as a value": [SETS],
+    "a field of a total as a value": [SETS],
+    "a field of a total as an id": [SETS],
+    "key sets of a struct with the event time": [SETS],
+    "key sets with an expression as event time": [SETS],
     "key sets of the event time": [SETS],
     "a condition on a total": [SETS.where(SOME)],
     "a column called grouping_id": [

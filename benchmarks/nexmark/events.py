@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 VERSION = 1
-"""Of the events: other events for the same settings have another version."""
+"""The version: other events for the same settings have another."""
 START_MS = 1_700_000_000_000
 CLOSES_AFTER_MS = 60_000
 _FIRST_ID, _FIRST_CATEGORY, _CATEGORIES = 1_000, 10, 5

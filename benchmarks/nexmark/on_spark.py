@@ -45,7 +45,7 @@ def q5(of: Inputs) -> DataFrame:
 def q7(of: Inputs) -> DataFrame:
     """The highest bids: a join of the bids with the highest price of their window."""
     highest = _windowed(of.bids).groupBy("window").agg(F.max("price").alias("highest"))
-    # Of two event-time columns one must go: the sum is none.
+    # Spark takes one event-time column, and a sum has no watermark.
     bids = _windowed(of.bids).withColumn("dateTime", F.expr("dateTime + interval 0 seconds"))
     return bids.join(highest.withColumnRenamed("window", "of"), F.expr("window = of and price = highest"), "inner")
 
