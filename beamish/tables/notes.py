@@ -112,6 +112,10 @@ def _another_kind(then: str, now: str) -> StateError:
     )
 
 
+_NEW = ("having", "with_columns")
+"""Parts that were not noted before, and so are not compared with what was."""
+
+
 def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
     """Read a shard's metadata from JSON; None: a new shard.
 
@@ -139,6 +143,8 @@ def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str,
         )
     for what, now in identity.items():
         then = about["identity"].get(what)
+        if what in _NEW and what not in about["identity"]:
+            continue
         if not same_identity(then, now):
             raise StateError(
                 f"the checkpoint was written by {by} with {what} {_shown(what, then)}, the pipeline now has {_shown(what, now)}: keep "

@@ -161,6 +161,14 @@ class OverPlan:
         return f"{words}, each with its values" if self.stores_values else words
 
     @property
+    def _refinement(self) -> dict[str, Any]:
+        """The columns and the condition of the output, which a retraction repeats."""
+        options = self.options
+        derived = {name: identity(formula) for name, formula in options.derived.items()}
+        having = None if options.having is None else identity(options.having)
+        return {"having": having, "with_columns": derived or None, "explode": options.explode}
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The parts of the plan that may not change under a checkpoint."""
         options = self.options
@@ -177,7 +185,7 @@ class OverPlan:
             "forget_after": None if options.forget_after is None else options.forget_after.us,
             "rows retract": self.takes.retracts,
             "condition": where_identity(self.takes),
-            "explode": options.explode if options.retracts else None,
+            **(self._refinement if options.retracts else dict.fromkeys(self._refinement)),
         }
 
 

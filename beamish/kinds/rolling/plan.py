@@ -257,7 +257,8 @@ class RollingPlan:
         spec = self.of.spec
         parts = {what: spec[what] for what in ("shards", "inputs", "keys", "reads")}
         forgets = {"forget_after": self.forget_us} if self.has_lifetime else {}
-        return {**parts, "explode": None, **spec["options"], "allowed_lateness": self.lateness_us, **forgets}
+        unset = dict.fromkeys(("where", "derived", "having", "explode"))
+        return {**parts, **unset, **spec["options"], "allowed_lateness": self.lateness_us, **forgets}
 
 
 def value_name(accumulation: str, span: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Collect, Count, Max, Median, Sum
 from beamish.checkpoint.words import stage_lines
+from beamish.contract.stored import DictStore
 from beamish.flow import descriptions
 from beamish.local import stages_after
 from beamish.stage_facts import stage_facts
@@ -387,3 +388,24 @@ def test_a_row_after_the_end_of_time_counts_nowhere(keep, span):
     pipeline = pipeline.allowed_lateness("1 hour") if span is None else pipeline.forget_after(span)
     script = SCRIPT.advance_watermark_to_infinity().add([{"ts": 253_402_300_700, "user": "ann", "v": 1}])
     assert [str(pane.reason) for pane in pipeline.run(script) if pane.reason] == ["expired"]
+
+
+@pytest.mark.parametrize("change", ["having", "derived", "where"])
+def test_conditions_may_not_go_under_a_checkpoint(change):
+    plain = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(bm.Rolling({"a": 5}, step=1))
+        .accumulating_and_retracting()
+        .accumulate(n=Count())
+    )
+    refined = {
+        "having": lambda: plain.having(pc.field("n_a") > 1),
+        "derived": lambda: plain.with_columns(m=pc.field("n_a") + 1),
+        "where": lambda: plain.where(pc.field("x") > 1),
+    }[change]()
+    events = TestStream().add([{"ts": 1, "x": 2}]).events
+    for then, now in ((plain, refined), (refined, plain)):
+        ((_, (store,)),), ((bound, _),) = stages_after(then.flow, events), stages_after(now.flow, events)
+        with pytest.raises(bm.StateError, match=f"with {change} "):
+            bound.operator.open(DictStore(store))
