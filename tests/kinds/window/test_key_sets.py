@@ -127,7 +127,9 @@ TOGETHER = {
     "key sets of a merge": lambda: (
         bm.merge(a=KEYED, b=KEYED).window(bm.FixedWindows(5)).accumulate(n=InnerJoin("a", "b"))
     ),
-    "key sets in windows over the stream": lambda: KEYED.window(bm.CountWindows(4, over="stream")).accumulate(n=Count()),
+    "key sets in windows over the stream": lambda: KEYED.window(bm.CountWindows(4, over="stream")).accumulate(
+        n=Count()
+    ),
     "key sets in sessions of a stream": lambda: KEYED.window({"a": bm.CountSessions(3)}).accumulate(n=Count()),
     "a total as a value": lambda: HOURS.accumulate(n=CountDistinct("city")),
     "a field of a total as a value": lambda: HOURS.accumulate(n=Sum("city.people")),
@@ -144,6 +146,8 @@ TOGETHER = {
     ),
     "key sets with an expression as event time": lambda: at_an_expression(),
 }
+
+
 def at_an_expression():
     """A pipeline whose event time is not a name, as a Column of Spark."""
     flow = HOURS.accumulate(n=Count()).flow
