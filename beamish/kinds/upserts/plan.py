@@ -14,7 +14,7 @@ from beamish.contract.inputs import check_change_columns
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.updates import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.errors import ColumnError
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import EARLIEST_US, END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.upserts.options import UpsertsOptions
 from beamish.triggers.trigger import NEVER_US
@@ -74,6 +74,8 @@ class UpsertsPlan:
         spans = [options.forget_after, options.keep_deleted]
         row, deleted = (never if span is None else _plus(time_us, span.us) for span in spans)
         due: Ints = np.where(deletes, np.minimum(deleted, row), row)
+        # Before there is a watermark, a delete without event time is at the beginning of time, and would expire at once.
+        due[deletes & (time_us == EARLIEST_US)] = NEVER_US
         return due
 
     def deletes(self, rows: pa.Table) -> Flags:

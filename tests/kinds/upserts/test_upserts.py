@@ -212,3 +212,18 @@ def test_the_net_change_of_a_bundle_and_its_counts():
     script = TestStream().add([row(1, 0, v=1), row(1, 1, v=2), row(1, 2, v=1)])
     assert changes(UPSERTS, script) == [(PaneChange.INSERT, {"id": 1}, {"ts": 1, "v": 1})]
     assert changes(UPSERTS, script.add([row(1, 3, v=5), row(1, 4, v=1)]))[1:] == []
+
+
+@pytest.mark.parametrize(
+    "keyed",
+    [
+        START.key_by("id").upserts(deleted="gone", sequence_by="n", keep_deleted=100),
+        START.key_by("id").upserts(deleted="gone", sequence_by="n").forget_after(100),
+    ],
+)
+def test_a_delete_without_event_time_before_the_first_watermark_is_stored(keyed):
+    script = TestStream().add([row(1, 9, ts=None, gone=True)]).advance_watermark_to(50).add([row(1, 5, ts=40)])
+    (dropped,) = keyed.with_dropped().run(script)
+    assert (dropped.kind, dropped.reason) == (PaneKind.DROPPED, bm.DropReason.SUPERSEDED)
+    later = script.add([row(1, 10, ts=60)]).add([row(1, 11, ts=70)])
+    assert [pane.change for pane in keyed.run(later)] == ["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER"]

@@ -71,6 +71,8 @@ class UpsertsTwin:
 
     def is_expired(self, image: Image) -> bool:
         """See rules/upserts.md#upserts-expiry."""
+        if image.deletes and image.time_us == EARLIEST_US:
+            return False
         spans = [self.options.forget_after, self.options.keep_deleted if image.deletes else None]
         ends = [image.time_us + span.us for span in spans if span is not None]
         return any(end <= self.watermark for end in ends if end < END_OF_TIME_US)
