@@ -121,13 +121,23 @@ CALLS = {
     "a key beside and in a set": lambda: START.key_by("a", bm.Rollup("a")),
     "key sets in a later stage": lambda: HOURS.accumulate(n=Count()).then(bm.Pipeline().key_by(bm.Cube("n"))),
 }
+
+
+def at_an_expression():
+    """A pipeline whose event time is not a name, as a Column of Spark."""
+    flow = HOURS.accumulate(n=Count()).flow
+    return bm.Pipeline(attrs.evolve(flow, inputs=(attrs.evolve(flow.inputs[0], event_time=range(1)),)))
+
+
 TOGETHER = {
     "key sets over": lambda: KEYED.over(bm.Preceding(5)).accumulate(n=Count()),
     "key sets of versions": lambda: KEYED.versions(5),
     "key sets of a merge": lambda: (
         bm.merge(a=KEYED, b=KEYED).window(bm.FixedWindows(5)).accumulate(n=InnerJoin("a", "b"))
     ),
-    "key sets in windows over the stream": lambda: KEYED.window(bm.CountWindows(4, over="stream")).accumulate(n=Count()),
+    "key sets in windows over the stream": lambda: KEYED.window(bm.CountWindows(4, over="stream")).accumulate(
+        n=Count()
+    ),
     "key sets in sessions of a stream": lambda: KEYED.window({"a": bm.CountSessions(3)}).accumulate(n=Count()),
     "a total as a value": lambda: HOURS.accumulate(n=CountDistinct("city")),
     "a field of a total as a value": lambda: HOURS.accumulate(n=Sum("city.people")),
@@ -142,12 +152,8 @@ TOGETHER = {
         .window(bm.FixedWindows(5))
         .accumulate(n=Count())
     ),
-    "key sets with an expression as event time": lambda: at_an_expression(),
+    "key sets with an expression as event time": at_an_expression,
 }
-def at_an_expression():
-    """A pipeline whose event time is not a name, as a Column of Spark."""
-    flow = HOURS.accumulate(n=Count()).flow
-    return bm.Pipeline(attrs.evolve(flow, inputs=(attrs.evolve(flow.inputs[0], event_time=range(1)),)))
 
 
 COLUMNS = {
