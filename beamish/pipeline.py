@@ -239,6 +239,11 @@ class Pipeline:
         names = [column for column in named if isinstance(column, str)]
         if len(set(names)) < len(names):
             raise OptionError(f"key_by{keys!r}: a column is named twice")
+        if sets and len(names) < len(named):
+            raise OptionError(
+                f"key_by{keys!r}: an expression beside key sets is computed where their columns are null; add it as a column before, "
+                "df.withColumn('day', ...), and name that"
+            )
         if isinstance(self.flow.inputs[0], Source):
             return self._with_input(keys=tuple(named), key_sets=sets[0] if sets else None)
         if sets:

@@ -362,6 +362,7 @@ FIXED = {
     "key sets of a merge": [of(InnerJoin("a", "b"))],
     "key sets in windows over the stream": [SETS.window(bm.CountWindows(4, over="key"))],
     "key sets in sessions of a stream": [SETS.window(bm.CountWindows(4, over="key"))],
+    "an expression beside key sets": [SETS],
     "a total as a value": [SETS],
     "a field of a total as a value": [SETS],
     "a field of a total as an id": [SETS],

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import IntegerType
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, CountDistinct, InnerJoin, Sum
@@ -119,6 +120,8 @@ CALLS = {
     "only the grand total": lambda: bm.GroupingSets(()),
     "two key sets": lambda: START.key_by(bm.Rollup("a"), bm.Cube("b")),
     "a key beside and in a set": lambda: START.key_by("a", bm.Rollup("a")),
+    # as a Column, which needs a session
+    "an expression beside key sets": lambda: START.key_by(IntegerType(), bm.Rollup("a")),
     "key sets in a later stage": lambda: HOURS.accumulate(n=Count()).then(bm.Pipeline().key_by(bm.Cube("n"))),
 }
 
