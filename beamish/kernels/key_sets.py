@@ -14,7 +14,7 @@ from beamish.errors import ColumnError, OptionError
 
 GROUPING_ID = "grouping_id"
 """The key column that tells a total from a null: a bit per column, the first the highest, 1 where it is not in the set."""
-_MOST = 64
+MOST = 64
 """Most sets: each row is added to that many windows."""
 
 
@@ -44,9 +44,9 @@ class KeySets:
                 raise OptionError(f"{call}: a column is named twice in {one!r}; name it once")
         if len(set(map(frozenset, sets))) < len(sets):
             raise OptionError(f"{call}: two sets have the same columns; leave one out")
-        if len(sets) > _MOST:
+        if len(sets) > MOST:
             raise OptionError(
-                f"{call}: {len(sets)} sets, so each row would be in as many windows; the most are {_MOST}: use bm.GroupingSets(...) with those that are read"
+                f"{call}: {len(sets)} sets, so each row would be in as many windows; the most are {MOST}: use bm.GroupingSets(...) with those that are read"
             )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "sets", tuple(sets))
@@ -126,9 +126,9 @@ class Cube(KeySets):
     """
 
     def __init__(self, *columns: str) -> None:
-        sizes = range(len(columns), -1, -1) if len(columns) <= _MOST.bit_length() else ()
+        sizes = range(len(columns), -1, -1) if len(columns) <= MOST.bit_length() else ()
         sets = [one for size in sizes for one in combinations(columns, size)]
-        self._set(columns, sets or [()] * (_MOST + 1), columns)
+        self._set(columns, sets or [()] * (MOST + 1), columns)
 
 
 @attrs.frozen(init=False, repr=False)

@@ -13,13 +13,13 @@ from sqlglot import exp
 
 from beamish.errors import ColumnError
 from beamish.explain import Line, text_of
-from beamish.kernels.key_sets import GROUPING_ID, GroupingSets
+from beamish.kernels.key_sets import GROUPING_ID, MOST, GroupingSets
 from beamish.modes import TimestampCombiner
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
 from beamish.statement.clauses import KSQLDB, DialectName, KeySets, Name, Statement
 from beamish.statement.expressions import Expression, all_of, over_rows, path_of
-from beamish.statement.flink_grammar import FlinkParser
+from beamish.statement.flink.grammar import FlinkParser
 from beamish.statement.grammar import StatementParser, parsed
 from beamish.statement.groups import Groups
 from beamish.statement.inputs import Before, Input, Sources, emitting
@@ -100,7 +100,6 @@ class Compiled:
         return self.joined.shown(self.read.items, columns)
 
 
-_MOST_SETS = 64
 _PARSERS: Mapping[DialectName, type[StatementParser]] = {"ksqldb": StatementParser, "flink": FlinkParser}
 
 
@@ -251,10 +250,10 @@ def _keys_of_sets(
         path = path_of(bare, owners) if isinstance(bare, exp.Column) else ()
         keys.setdefault(name, Key(name, bare, path[0] if len(path) == 1 else None))
     each = [one.sets if isinstance(one, KeySets) else [[one]] for one in read.group_by]
-    if (count := prod(map(len, each))) > _MOST_SETS:
+    if (count := prod(map(len, each))) > MOST:
         raise text.error(
             first.start,
-            f"{count} sets, and each row would be in a group of each; the most are {_MOST_SETS}: name those that are read: GROUPING SETS "
+            f"{count} sets, and each row would be in a group of each; the most are {MOST}: name those that are read: GROUPING SETS "
             "((a, b), (a), ())",
         )
     sets = [tuple(dict.fromkeys(names[id(tree)] for tree in chain(*chosen))) for chosen in product(*each)]

@@ -1,4 +1,4 @@
-"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; flink_grammar.py has those of Flink."""
+"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; flink/grammar.py has those of Flink."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from beamish.accumulations import (
     Sum,
     TopRows,
 )
-from beamish.statement.flink_times import interval_us
+from beamish.statement.flink.times import interval_us
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly
 

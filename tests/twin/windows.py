@@ -65,7 +65,7 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
                 start -= option.period.us
             return windows
         case bm.CumulativeWindows():
-            # Of the fixed window of the size each first part, in whole steps, that contains the timestamp.
+            # The parts that begin with the fixed window, end after whole steps, and contain the timestamp.
             start = (time_us - option.offset.us) // option.size.us * option.size.us + option.offset.us
             ends = range(start + option.step.us, start + option.size.us + 1, option.step.us)
             return [(start, end) for end in ends if time_us < end]

@@ -11,7 +11,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
 from beamish.statement.clauses import Name, Rows
-from beamish.statement.flink_declarations import Declarations
+from beamish.statement.flink.declarations import Declarations
 from beamish.statement.text import Span, normal, word_of
 from beamish.windows import CumulativeWindows, FixedWindows, Sessions, SlidingWindows, WindowOption
 

@@ -1,6 +1,6 @@
 """The grammar of Flink's SQL: it fills the same statement as that of ksqlDB (grammar.py).
 
-Its declarations come before the query: ``CREATE TABLE`` (flink_declarations.py) and ``SET``.
+Its declarations come before the query: ``CREATE TABLE`` (declarations.py) and ``SET``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from beamish.statement.clauses import (
     Statement,
     Windows,
 )
-from beamish.statement.flink_declarations import EMIT, FRACTION, KINDS, VIEW, WHOLE
-from beamish.statement.flink_joins import Pending, joins_of
-from beamish.statement.flink_times import milliseconds
-from beamish.statement.flink_windows import ARGUMENTS, GroupWindow, WindowParser
+from beamish.statement.flink.declarations import EMIT, FRACTION, KINDS, VIEW, WHOLE
+from beamish.statement.flink.joins import Pending, joins_of
+from beamish.statement.flink.times import milliseconds
+from beamish.statement.flink.windows import ARGUMENTS, GroupWindow, WindowParser
 from beamish.statement.grammar import Inner
 from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
 from beamish.windows import Sessions

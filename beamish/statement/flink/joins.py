@@ -11,7 +11,7 @@ from sqlglot import exp
 from beamish.durations import Duration
 from beamish.statement.clauses import How, Join, Name, Rows, Statement
 from beamish.statement.expressions import columns_of
-from beamish.statement.flink_times import interval_us
+from beamish.statement.flink.times import interval_us
 from beamish.statement.grammar import conjuncts
 from beamish.statement.text import Text, Tree, span_of
 

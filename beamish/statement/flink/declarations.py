@@ -11,7 +11,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
 from beamish.statement.clauses import Name, Schema, Statement
-from beamish.statement.flink_times import interval_us, milliseconds
+from beamish.statement.flink.times import interval_us, milliseconds
 from beamish.statement.grammar import StatementParser
 from beamish.statement.text import Span, Text, word_of
 from beamish.watermarks import BoundedOutOfOrderness
