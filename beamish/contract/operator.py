@@ -34,6 +34,7 @@ from beamish.contract.slots import Slots
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.stored_keys import StoredKeys, StoredPart
 from beamish.contract.updates import Updates
+from beamish.kernels.buffers import cast_table
 from beamish.kernels.codes import normalise
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.watermarks import Watermark, known_us
@@ -224,7 +225,7 @@ class Operator(Protocol):
         return list(self.takes[number].columns.names)
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        """Pack rows into payloads; by default as they are, by the keys of their input, with ``EVENT_TIME``.
+        """Pack rows into payloads; by default all that it reads, by the keys of their input, with ``EVENT_TIME``.
 
         Args:
             number: the number of their input.
@@ -234,8 +235,9 @@ class Operator(Protocol):
             pairs of shard number and payload; a shard may get several.
         """
         takes = self.takes[number]
-        own = rows.select(self.reads(number)).append_column(EVENT_TIME, times_of(takes, rows))
-        keys = [normalise(rows[name].combine_chunks()) for name in takes.keys]
+        schema = pa.schema([takes.columns.field(name) for name in self.reads(number)])
+        own = cast_table(rows.select(schema.names), schema).append_column(EVENT_TIME, times_of(takes, rows))
+        keys = [normalise(own[name].combine_chunks()) for name in takes.keys]
         yield from to_shards(own, keys, takes, number, self.shards)
 
     def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import attrs
 
 from beamish.contract.clocks import Clocks
+from beamish.contract.drops import Counts
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import INDEX, Note, Store
 from beamish.durations import Duration
@@ -223,9 +224,14 @@ class NotedShard(Shard):
     def __init__(self, operator: Operator, store: Store, inputs: int | None = None) -> None:
         self.operator, self._store = operator, store
         self.clocks, self.dropped = Clocks.new(len(operator.takes) if inputs is None else inputs), {}
+        self._counts = Counts()
         self.stored = about = self.read(store, operator.identity) or {}
         if about:
             self.clocks, self.dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about.get("held")
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
 
     def noted(self) -> Mapping[str, Any]:
         """Additional metadata."""

@@ -37,15 +37,10 @@ class DuplicatesShard(NotedShard):
     def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
         super().__init__(operator, store)
         self._plan, self._remembered = plan, remembered
-        self._counts = Counts(0)
 
     @property
     def next_due_us(self) -> int | None:
         return self._remembered.next_due_us
-
-    @property
-    def counts(self) -> Counts:
-        return self._counts
 
     def updates(
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]

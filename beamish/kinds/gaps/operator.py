@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.drops import EXPIRED, TAKEN, Counts, Drops, structs, why_dropped
-from beamish.contract.keys import from_shards, times_of, to_shards
+from beamish.contract.keys import from_shards
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.stored_keys import StoredPart
@@ -52,7 +52,6 @@ class GapsShard(NotedShard):
     def __init__(self, operator: Operator, plan: GapsPlan, store: Store) -> None:
         super().__init__(operator, store)
         self._plan, self._cells = plan, cells_table(plan).open(store)
-        self._counts = Counts(0)
 
     @property
     def watermark_us(self) -> int | None:
@@ -61,10 +60,6 @@ class GapsShard(NotedShard):
     @property
     def next_due_us(self) -> int | None:
         return self._cells.next_due_us
-
-    @property
-    def counts(self) -> Counts:
-        return self._counts
 
     def updates(
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
@@ -224,12 +219,6 @@ class GapsOperator(Operator):
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
         self.moves_by([plan.takes.policy])
-
-    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        columns = [cast(rows[field.name].combine_chunks(), field.type) for field in self.plan.schema]
-        rows = pa.table([*columns, times_of(self.plan.takes, rows)], names=[*self.plan.schema.names, EVENT_TIME])
-        keys = [normalise(rows[name].combine_chunks()) for name in self.plan.key_schema.names]
-        yield from to_shards(rows, keys, self.plan.takes, number, self.shards)
 
     def open(self, store: Store) -> Shard:
         return GapsShard(self, self.plan, store)

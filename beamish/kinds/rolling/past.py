@@ -19,9 +19,10 @@ from beamish.kernels.buffers import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kinds.rolling.plan import RollingPlan
-from beamish.kinds.rolling.tables import PAST, BucketedRecords, Past, totals_column
+from beamish.kinds.rolling.tables import PAST, Past, totals_column
 from beamish.kinds.rolling.values import naming
 from beamish.kinds.window.plan.binding import BoundAccumulation
+from beamish.tables.buckets import BucketedRecords
 from beamish.tables.records import DUE, RecordTable, keyed_layout, record_table
 from beamish.triggers.trigger import NEVER_US
 from beamish.watermarks import NO_WATERMARK_US
@@ -53,7 +54,7 @@ class PastOfKeys(BucketedRecords[Past]):
     """
 
     def __init__(self, plan: RollingPlan, store: Store) -> None:
-        super().__init__(store, keyed_layout(PAST), Past.none(plan.past_cells))
+        super().__init__(store, keyed_layout(PAST), Past.none(plan.past_cells), plan.key_cells.names)
         self._plan = plan
 
     # Reading
@@ -66,7 +67,7 @@ class PastOfKeys(BucketedRecords[Past]):
             before_rows: whether rows and removals are added to the accumulators, and so only those are needed that cannot be of the
                 new rows alone.
         """
-        at = self.find(self._plan, keys)
+        at = self.find(keys)
         code = np.flatnonzero(at >= 0)
         records = self.records.take(at[code])
         code, records = code[records["rows"] > 0], records.take(records["rows"] > 0)
@@ -80,7 +81,7 @@ class PastOfKeys(BucketedRecords[Past]):
 
     def latest(self, keys: pa.Table) -> Ints:
         """Where the latest slice of each of some distinct keys starts; NO_WATERMARK_US: it has none."""
-        at = self.find(self._plan, keys)
+        at = self.find(keys)
         latest_us = np.full(len(at), NO_WATERMARK_US)
         latest_us[at >= 0] = self.records["last_us"][at[at >= 0]]
         return latest_us
@@ -108,7 +109,7 @@ class PastOfKeys(BucketedRecords[Past]):
         """Note where slices with new rows start."""
         codes = factorize_rows(keys.columns, keys.num_rows)
         one = keys.take(pa.array(codes.first())).combine_chunks()
-        at, last_us = self.find(self._plan, one), codes.greatest(start_us)
+        at, last_us = self.find(one), codes.greatest(start_us)
         known = np.flatnonzero(at >= 0)
         old = self.records.take(at[known])
         later = last_us[known] > old["last_us"]
@@ -135,7 +136,7 @@ class PastOfKeys(BucketedRecords[Past]):
         plan = self._plan
         codes = factorize_rows(keys.columns, keys.num_rows)
         one = keys.take(pa.array(codes.first())).combine_chunks()
-        at = self.find(plan, one)
+        at = self.find(one)
         known = np.flatnonzero(at >= 0)
         before = self.records.take(at[known])
         last_us, rows_now = codes.greatest(start_us), codes.sum(rows)

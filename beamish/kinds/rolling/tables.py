@@ -30,8 +30,7 @@ those at the ends of spans, unless an accumulation is recombined from slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -40,18 +39,17 @@ import pyarrow as pa
 from beamish.contract.stored import Layout, Store
 from beamish.contract.updates import EARLY
 from beamish.kernels.buffers import Flags, Ints, column_of, numbers
-from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kinds.rolling.plan import STATE, TOTALS, RollingPlan
+from beamish.tables.buckets import BucketedRecords
 from beamish.tables.records import (
     DUE,
     Records,
     RecordTable,
-    SegmentedRecords,
     keyed_layout,
     record_table,
 )
-from beamish.tables.segments import Runs, SegmentStore
 from beamish.tables.timed_records import SpanPolicy, Timed, TimedRecords, timed_table
 from beamish.triggers.trigger import NEVER_US
 from beamish.watermarks import NO_WATERMARK_US
@@ -61,12 +59,10 @@ SLICES, ROWS, PAST = "slices", "rows", "past"
 """The names of the tables."""
 
 
-@attrs.frozen(eq=False)
-class Slices(Timed):
-    """Slices."""
+class _Cells:
+    """What cells hold beside values."""
 
-    TIME = "start_us"
-    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start_us": ("int64", 0), "rows": ("int64", 0)}
+    cells: pa.Table
 
     @property
     def keys(self) -> list[pa.Array]:
@@ -76,23 +72,8 @@ class Slices(Timed):
     @property
     def state(self) -> pa.Table:
         """The accumulators."""
-        return _accumulators(self.cells)
-
-
-@attrs.frozen(eq=False)
-class Past(Records):
-    """The slices of keys that are folded."""
-
-    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"rows": ("int64", 0), "last_us": ("int64", NO_WATERMARK_US)}
-
-    @property
-    def keys(self) -> list[pa.Array]:
-        return key_columns(self.cells)
-
-    @property
-    def state(self) -> pa.Table:
-        """The accumulators."""
-        return _accumulators(self.cells)
+        names = [name for name in self.cells.schema.names if name.startswith(STATE)]
+        return self.cells.select(names).rename_columns([name.removeprefix(STATE) for name in names])
 
     @property
     def totals(self) -> Ints:
@@ -101,7 +82,27 @@ class Past(Records):
 
 
 @attrs.frozen(eq=False)
-class Rows(Records):
+class Slices(_Cells, Timed):
+    """Slices."""
+
+    TIME = "start_us"
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start_us": ("int64", 0), "rows": ("int64", 0)}
+
+
+@attrs.frozen(eq=False)
+class Past(_Cells, Records):
+    """The slices of keys that are folded."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"rows": ("int64", 0), "last_us": ("int64", NO_WATERMARK_US)}
+
+
+@attrs.frozen(eq=False)
+class Standing(_Cells, Records):
+    """The totals of keys at the watermark."""
+
+
+@attrs.frozen(eq=False)
+class Rows(_Cells, Records):
     """Emitted rows."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {
@@ -115,20 +116,10 @@ class Rows(Records):
     }
 
     @property
-    def keys(self) -> list[pa.Array]:
-        return key_columns(self.cells)
-
-    @property
     def values(self) -> pa.Table:
         """The values of the last pane."""
         names = [name for name in self.cells.schema.names if name.startswith("value.")]
         return self.cells.select(names).rename_columns([name.removeprefix("value.") for name in names])
-
-
-def _accumulators(cells: pa.Table) -> pa.Table:
-    """The accumulators among cells."""
-    names = [name for name in cells.schema.names if name.startswith(STATE)]
-    return cells.select(names).rename_columns([name.removeprefix(STATE) for name in names])
 
 
 def totals_of(cells: pa.Table) -> Ints:
@@ -151,69 +142,6 @@ def key_columns(cells: pa.Table) -> list[pa.Array]:
     return [cells[name].combine_chunks() for name in names]
 
 
-@attrs.frozen(eq=False)
-class Standing(Records):
-    """The totals of keys at the watermark."""
-
-    @property
-    def keys(self) -> list[pa.Array]:
-        return key_columns(self.cells)
-
-    @property
-    def totals(self) -> Ints:
-        """int64[n, width]."""
-        return totals_of(self.cells)
-
-
-B = TypeVar("B", bound=Records)
-
-
-class BucketedRecords(SegmentedRecords[B], Generic[B]):
-    """Records by key, in segments by a hash of the key: more of them as there are more keys.
-
-    Args:
-        store: the shard's.
-        layout: of the table.
-        none: an empty table of these records.
-    """
-
-    def __init__(self, store: Store, layout: Layout, none: B) -> None:
-        super().__init__(SegmentStore(store, layout), none)
-        self._buckets: int = self.segments.about.get("buckets", 1)
-
-    def load_keys(self, keys: pa.Table) -> None:
-        """Load the segments of keys."""
-        self.load(np.unique(self._parts(keys.columns, keys.num_rows)).tolist())
-
-    def find(self, plan: RollingPlan, keys: pa.Table) -> Ints:
-        """The record of each of some distinct keys; -1: none."""
-        self.load_keys(keys)
-        known = np.flatnonzero(self.alive)
-        names = plan.key_cells.names
-        both = pa.concat_tables([keys, self.records.cells.select(names).take(pa.array(known))])
-        code = factorize_rows(both.columns, both.num_rows).of
-        place = np.full(both.num_rows, -1)
-        place[code[keys.num_rows :]] = known
-        return place[code[: keys.num_rows]]
-
-    def _parts(self, keys: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
-        return (hash_rows(keys, rows) % np.uint64(self._buckets)).astype(np.int64)
-
-    def write_buckets(self, kept: Callable[[B], Flags], entries: Callable[[Any, Runs], Mapping[str, Ints]]) -> None:
-        """Write the changes of the step, over more segments if these have become long."""
-        rows = self.segments.rows + int(self.is_new.sum())
-        if rows > 2 * _ROWS * self._buckets:
-            self._buckets = 1 << (rows // _ROWS).bit_length()
-            self.load_all()
-            self.touch(np.flatnonzero(self.alive))
-        self.segments.about = {"buckets": self._buckets}
-        self.write_back(lambda of: self._parts(of.keys, len(of)), kept, entries)
-
-
-_ROWS = 4_096
-"""Approximate number of records of a segment."""
-
-
 class StandingTotals(BucketedRecords[Standing]):
     """The totals of the keys of a shard.
 
@@ -223,19 +151,19 @@ class StandingTotals(BucketedRecords[Standing]):
     """
 
     def __init__(self, plan: RollingPlan, store: Store) -> None:
-        super().__init__(store, Layout(TOTALS), Standing.none(plan.standing_cells))
+        super().__init__(store, Layout(TOTALS), Standing.none(plan.standing_cells), plan.key_cells.names)
         self._plan = plan
 
     def of(self, keys: pa.Table) -> Ints:
         """The totals of distinct keys: int64[n, width]; 0 for unknown ones."""
-        at = self.find(self._plan, keys)
+        at = self.find(keys)
         found = np.zeros((len(at), self._plan.totals_width), np.int64)
         found[at >= 0] = self.records.take(at[at >= 0]).totals
         return found
 
     def replace(self, keys: pa.Table, totals: Ints) -> None:
         """Replace the totals of distinct keys."""
-        at = self.find(self._plan, keys)
+        at = self.find(keys)
         self.remove(at[at >= 0])
         some = np.flatnonzero(totals[:, 0])
         cells = [*keys.take(pa.array(some)).columns, totals_column(self._plan.carried(totals[some]))]
@@ -254,7 +182,7 @@ class EmittedRows(BucketedRecords[Rows]):
     """
 
     def __init__(self, plan: RollingPlan, store: Store) -> None:
-        super().__init__(store, keyed_layout(ROWS), Rows.none(plan.row_cells))
+        super().__init__(store, keyed_layout(ROWS), Rows.none(plan.row_cells), plan.key_cells.names)
         self._plan = plan
 
     @property

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from beamish.contract.stored import Store
 from beamish.kernels.buffers import Flags, Ints
-from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import sort_keys, value_keys
 from beamish.kinds.upserts.plan import UpsertsPlan
-from beamish.tables.records import DUE, Records, RecordTable, SegmentedRecords, keyed_layout, record_table
-from beamish.tables.segments import SegmentStore
+from beamish.tables.buckets import BucketedRecords
+from beamish.tables.records import DUE, Records, RecordTable, keyed_layout, record_table
 from beamish.triggers.trigger import NEVER_US
 
 NAME = "images"
@@ -84,7 +84,7 @@ def images_table(plan: UpsertsPlan, policy: ImagePolicy) -> RecordTable[ImageTab
     return record_table(keyed_layout(NAME), none, names, lambda store: ImageTable(none, store, policy))
 
 
-class ImageTable(SegmentedRecords[Images]):
+class ImageTable(BucketedRecords[Images]):
     """The loaded images of a shard.
 
     Args:
@@ -97,8 +97,8 @@ class ImageTable(SegmentedRecords[Images]):
     """
 
     def __init__(self, none: Images, store: Store, policy: ImagePolicy) -> None:
-        super().__init__(SegmentStore(store, keyed_layout(NAME)), none)
-        self._keys, self._parts = policy.keys, int(self.segments.about.get("parts", 1))
+        names = [name for name in none.cells.schema.names if name.startswith("key.")]
+        super().__init__(store, keyed_layout(NAME), none, names, policy.keys)
 
     @property
     def next_due_us(self) -> int | None:
@@ -113,7 +113,7 @@ class ImageTable(SegmentedRecords[Images]):
 
     def stored_of(self, arrived: Images) -> tuple[Ints, Groups]:
         """The images of the keys of rows, as indices in memory; and of these images, then the rows, groups of equal keys."""
-        self.load(np.unique(self._segments_of(arrived)).tolist())
+        self.load_keys(arrived.cells.select(self._keys))
         known = np.flatnonzero(self.alive)
         both = [
             pa.chunked_array([one, other])
@@ -126,21 +126,10 @@ class ImageTable(SegmentedRecords[Images]):
 
     def save(self, watermark_us: int) -> None:
         """Write the changes of the step, but for images that expire at the watermark."""
-        rows = self.segments.rows
-        if rows > 2 * self._keys * self._parts:
-            self.load_all()
-            self.touch(np.arange(len(self.rows)))
-            self._parts = 1 << (rows // self._keys).bit_length()
-        self.segments.about = {"parts": self._parts}
-        self.write_back(
-            self._segments_of,
+        self.write_buckets(
             lambda images: ~_is_due(images["due_us"], watermark_us),
             lambda columns, runs: {DUE: runs.least(columns["due_us"])},
         )
-
-    def _segments_of(self, images: Images) -> Ints:
-        """The segment of each key, by the lower bits of its hash; the upper ones determine its shard."""
-        return (hash_rows(images.keys, len(images)) % np.uint64(self._parts)).astype(np.int64)
 
 
 def _is_due(due_us: Ints, watermark_us: int) -> Flags:

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from beamish.contract.clocks import in_range
 from beamish.contract.drops import SUPERSEDED, TAKEN, Counts, Drops, structs, why_dropped
-from beamish.contract.keys import any_null, from_shards, times_of, to_shards
+from beamish.contract.keys import any_null, from_shards
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.stored import KeyedTable, Note, Store
 from beamish.contract.stored_keys import StoredPart
 from beamish.contract.updates import PANE_KIND, RETRACTION_KIND, UNKNOWN, Updates, make_block
 from beamish.instants import EARLIEST_US, LATEST_US
-from beamish.kernels.buffers import NO_ENTRY, Flags, Ints, cast, numbers, pick
+from beamish.kernels.buffers import NO_ENTRY, Flags, Ints, numbers, pick
 from beamish.kernels.codes import normalise
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.kernels.order import sort_keys, sort_order, value_ranks
@@ -38,15 +38,10 @@ class UpsertsShard(NotedShard):
     def __init__(self, operator: Operator, plan: UpsertsPlan, store: Store, policy: ImagePolicy) -> None:
         super().__init__(operator, store)
         self._plan, self._images = plan, images_table(plan, policy).open(store)
-        self._counts = Counts(0)
 
     @property
     def next_due_us(self) -> int | None:
         return self._images.next_due_us
-
-    @property
-    def counts(self) -> Counts:
-        return self._counts
 
     def updates(
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
@@ -174,12 +169,6 @@ class UpsertsOperator(Operator):
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
         self.moves_by([plan.takes.policy])
-
-    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        columns = [cast(rows[field.name].combine_chunks(), field.type) for field in self.plan.schema]
-        own = pa.table([*columns, times_of(self.plan.takes, rows)], names=[*self.plan.schema.names, EVENT_TIME])
-        keys = [normalise(own[name].combine_chunks()) for name in self.plan.key_schema.names]
-        yield from to_shards(own, keys, self.plan.takes, number, self.shards)
 
     def open(self, store: Store) -> Shard:
         return UpsertsShard(self, self.plan, store, self.policy)
