@@ -329,7 +329,11 @@ class OverShard(NotedShard):
         alive = np.flatnonzero(rows.alive)
         stored, tail = rows.records, self._tail.records
         of_active, of_rows, of_tail, of_past, of_removed = codes_of([active, stored, tail, self._past.records, removed])
-        at, tail_at = alive[np.isin(of_rows[alive], of_active)], tail_at[np.isin(of_tail[tail_at], of_active)]
+        is_active = np.zeros(
+            1 + max(int(of.max(initial=-1)) for of in (of_active, of_rows, of_tail, of_past)), dtype=bool
+        )
+        is_active[of_active] = True
+        at, tail_at = alive[is_active[of_rows[alive]]], tail_at[is_active[of_tail[tail_at]]]
         everything = Selection(
             OverRows.concat([tail, stored, removed]),
             np.concatenate([tail_at, len(tail) + at, len(tail) + len(stored) + np.arange(len(removed))]),
@@ -342,7 +346,7 @@ class OverShard(NotedShard):
         order = order_of(plan, code, everything)
         order_at = order.at
         past_at = np.full(int(code.max(initial=0)) + 1, -1)
-        live_past = np.flatnonzero(self._past.alive & np.isin(of_past, of_active))
+        live_past = np.flatnonzero(self._past.alive & is_active[of_past])
         past_at[of_past[live_past]] = live_past
         came = np.empty(len(code), np.int64)
         ordered = everything.select(order_at)
@@ -552,11 +556,11 @@ class _Step:
         plan, rows = self.plan, now.rows
         changed = np.zeros(len(now), dtype=bool)
         if plan.over_frame:
-            changed |= holds(now.frames, self.is_new[here])
+            changed |= holds(now, self.is_new[here])
             if self.is_gone.any():
                 before = self._sequence(~self.is_new)
                 held = np.zeros(len(here), dtype=bool)
-                held[~self.is_new] = holds(before.frames, self.is_gone[~self.is_new])
+                held[~self.is_new] = holds(before, self.is_gone[~self.is_new])
                 changed |= held[here]
         for one in plan.functions:
             lead = isinstance(one.of, Lead)

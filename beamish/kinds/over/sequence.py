@@ -56,10 +56,10 @@ def order_of(plan: OverPlan, code: Ints, rows: OverRows | Selection[OverRows]) -
     time_us = rows[OverRows.TIME]
     at = sort_order([code, time_us])
     starts = run_starts([code[at], time_us[at]])
-    run = np.cumsum(starts) - 1
-    tied = np.flatnonzero(np.bincount(run, minlength=1)[run] > 1) if len(run) else run
+    tied = np.flatnonzero(~(starts & np.append(starts[1:], True)))
     peers, equals = starts, starts.copy()
     if len(tied):
+        run = np.cumsum(starts) - 1
         some, by = rows.take(at[tied]), plan.options.order_by
         order_by = [run[tied], *([] if by is None else value_keys([some.cells[f"own.{by}"]]))]
         own = [*order_by, *own_keys(plan, some)]
@@ -129,16 +129,14 @@ class Ordered:
         live: Ints = self.begin + tail[self.end] - tail[self.begin]
         return live
 
-    @cached_property
-    def frames(self) -> tuple[Ints, Ints]:
-        """The frame of each row: the positions of its first row, and of the one after its last."""
+    def frames(self, at: Ints) -> tuple[Ints, Ints]:
+        """The frames of the rows at these positions: the positions of their first rows, and of those after their last."""
         frame, time_us = self.plan.options.frame, self.time_us
         if isinstance(frame, PrecedingRows):
-            here = np.arange(len(self), dtype=np.int64)
-            return np.maximum(self.begin, here - frame.rows), here + 1
+            return np.maximum(self.begin[at], at - frame.rows), at + 1
         span_us = 0 if isinstance(frame, Unbounded) else min(frame.span_us, _FAR_US)
-        first, last = reach(self.code, time_us - span_us, time_us, self.code, time_us)
-        return (self.begin_live, last) if isinstance(frame, Unbounded) else (first, last)
+        first, last = reach(self.code[at], time_us[at] - span_us, time_us[at], self.code, time_us)
+        return (self.begin_live[at], last) if isinstance(frame, Unbounded) else (first, last)
 
     def after(self, by: int) -> Ints:
         """The position of the row that is this number of rows after each, or if negative before it; -1: none."""
@@ -155,10 +153,10 @@ class Ordered:
                 return values
             return pc.if_else(pa.array(there < 0), pa.scalar(of.default, one.type), values)
         if isinstance(of, (FirstValue, LastValue)):
-            first, last = self.frames
+            first, last = self.frames(at)
             if isinstance(of, LastValue):
-                return self._picked(one, last[at] - 1)
-            values = self._picked(one, first[at])
+                return self._picked(one, last - 1)
+            values = self._picked(one, first)
             known = self.past_at[at]
             if one not in self.plan.firsts or not (known >= 0).any():
                 return values
@@ -190,7 +188,7 @@ class Ordered:
 
     def ranges(self, at: Ints) -> Ranges:
         """The frames of the rows at these positions, which accumulations share."""
-        return Ranges.of(*(bound[at] for bound in self.frames))
+        return Ranges.of(*self.frames(at))
 
     def accumulated(self, one: BoundValue, at: Ints, ranges: Ranges) -> pa.Array:
         """The values of an accumulation for the frames of the rows at these positions."""
@@ -217,17 +215,20 @@ def lifted(one: BoundValue, rows: OverRows | Selection[OverRows]) -> list[pa.Arr
     return one.of.lift(one.inputs(rows.cell), rows[OverRows.TIME])
 
 
-def holds(frames: tuple[Ints, Ints], flags: Flags) -> Flags:
-    """Whether frames hold a row with a flag."""
+def holds(rows: Ordered, flags: Flags) -> Flags:
+    """Whether the frame of each row holds a row with a flag."""
+    first, last = rows.frames(np.arange(len(rows)))
     counted = np.concatenate([[0], np.cumsum(flags)])
-    held: Flags = counted[frames[1]] > counted[frames[0]]
+    held: Flags = counted[last] > counted[first]
     return held
 
 
 def numbers_of_equals(order: Order, rows: Selection[OverRows]) -> Ints:
     """``came`` of rows in order: that of emitted rows stays, others follow the last of their equal ones."""
-    run = Groups(np.cumsum(order.equals) - 1, int(order.equals.sum()))
     shown = rows["panes"] > 0
+    if order.equals.all():
+        return np.where(shown, rows["came"], 0)
+    run = Groups(np.cumsum(order.equals) - 1, int(order.equals.sum()))
     most = Groups(run.of, run.count).greatest(np.where(shown, rows["came"], -1))
     unshown = np.cumsum(~shown)
     first = np.maximum.accumulate(np.where(order.equals, unshown - ~shown, 0))
