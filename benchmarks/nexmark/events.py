@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 VERSION = 1
 """The version: other events for the same settings have another."""
+KINDS = ("persons", "auctions", "bids")
 START_MS = 1_700_000_000_000
 CLOSES_AFTER_MS = 60_000
 _FIRST_ID, _FIRST_CATEGORY, _CATEGORIES = 1_000, 10, 5
@@ -271,7 +272,7 @@ def closing(settings: Settings) -> dict[str, pa.Table]:
 def write(settings: Settings, folder: Path, files: int) -> dict[str, str]:
     """Write the events as Parquet files; returns the checksum of each kind."""
     bounds = [settings.events * i // files for i in range(files + 1)]
-    sums = {name: hashlib.sha256() for name in ("persons", "auctions", "bids")}
+    sums = {name: hashlib.sha256() for name in KINDS}
     for i, (first, last) in enumerate(itertools.pairwise(bounds)):
         made = tables(settings, first, last)
         if i == files - 1:

@@ -16,9 +16,9 @@ _BIDS = _SOURCE.key_by("auction")
 _TEN_SECONDS = bm.FixedWindows("10 seconds")
 
 
-def _standing(*keys: str) -> bm.Pipeline:
+def _standing(keyed: bm.Pipeline) -> bm.Pipeline:
     """A stage over all time, whose rows stand until they are retracted."""
-    return bm.Pipeline().key_by(*keys).window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting()
+    return keyed.window(bm.GlobalWindow()).trigger(Always()).accumulating_and_retracting()
 
 
 def _bids_in_time(longest_ms: int) -> bm.Pipeline:
@@ -38,7 +38,11 @@ def _bids_in_time(longest_ms: int) -> bm.Pipeline:
 def q4(longest_ms: int) -> bm.Pipeline:
     """The mean of the winning bids of each category."""
     winning = bm.Pipeline().key_by("id", "category").accumulate(final=Max("price"))
-    return _bids_in_time(longest_ms).then(winning).then(_standing("category").accumulate(mean=Mean("final")))
+    return (
+        _bids_in_time(longest_ms)
+        .then(winning)
+        .then(_standing(bm.Pipeline().key_by("category")).accumulate(mean=Mean("final")))
+    )
 
 
 def q5() -> bm.Pipeline:
@@ -47,7 +51,7 @@ def q5() -> bm.Pipeline:
     return counts.then(bm.Pipeline().accumulate(hottest=TopNByKey(1, key="auction", value="bids", with_ties=True)))
 
 
-def _winning(longest_ms: int) -> bm.Pipeline:
+def q9(longest_ms: int) -> bm.Pipeline:
     """The winning bid of each auction: the highest one, of equals the first."""
     best = TopRows(1, by=["price", "at"], least=[False, True])
     return _bids_in_time(longest_ms).then(bm.Pipeline().key_by("id").accumulate(best=best))
@@ -58,7 +62,7 @@ def q6(longest_ms: int) -> bm.Pipeline:
     # A winning bid is emitted when its window ends: it is as old as that is long.
     at = bm.Pipeline().event_time("best.at", bm.BoundedOutOfOrderness(f"{3 * longest_ms} milliseconds"))
     by_seller = at.key_by("best.seller").over(bm.PrecedingRows(10)).accumulate(mean=Mean("best.price"))
-    return _winning(longest_ms).then(by_seller)
+    return q9(longest_ms).then(by_seller)
 
 
 def q7() -> bm.Pipeline:
@@ -75,11 +79,6 @@ def q8() -> bm.Pipeline:
     return both.having((pc.field("new") > 0) & (pc.field("opened") > 0))
 
 
-def q9(longest_ms: int) -> bm.Pipeline:
-    """The winning bid of each auction."""
-    return _winning(longest_ms)
-
-
 def q11() -> bm.Pipeline:
     """The number of bids of each user in each session of activity."""
     return _SOURCE.key_by("bidder").window(bm.Sessions("10 seconds")).accumulate(bids=Count())
@@ -93,23 +92,12 @@ def q11_early() -> bm.Pipeline:
 
 def q18() -> bm.Pipeline:
     """The last bid of each user on each auction."""
-    return (
-        _BIDS.key_by("bidder", "auction")
-        .window(bm.GlobalWindow())
-        .trigger(Always())
-        .accumulating_and_retracting()
-        .accumulate(last=TopRows(1, by=["dateTime", "price"]))
-    )
+    return _standing(_BIDS.key_by("bidder", "auction")).accumulate(last=TopRows(1, by=["dateTime", "price"]))
 
 
 def q19() -> bm.Pipeline:
     """The ten highest bids of each auction."""
-    return (
-        _BIDS.window(bm.GlobalWindow())
-        .trigger(Always())
-        .accumulating_and_retracting()
-        .accumulate(best=TopRows(10, by="price"))
-    )
+    return _standing(_BIDS).accumulate(best=TopRows(10, by="price"))
 
 
 def queries(longest_ms: int) -> dict[str, bm.Pipeline]:

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from one_run import session
+from processes import cpu_seconds, descendants, peak_mb
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,30 +27,10 @@ import beamish as bm
 from beamish.script import panes_from_table
 from beamish.spark import bind
 from benchmarks.nexmark import answers, on_beamish, on_spark
-from benchmarks.nexmark.events import Settings
-from benchmarks.processes import cpu_seconds, descendants, peak_mb
+from benchmarks.nexmark.events import KINDS, Settings
 
-KINDS = ("persons", "auctions", "bids")
-_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _WARM = 0.75
-
-
-def session() -> SparkSession:
-    """Two cores, two shuffle partitions, RocksDB with changelog checkpoints for every system."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
-        _CHANGELOG: "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.memory": "4g",
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    }
-    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
 def streams(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
@@ -78,7 +60,7 @@ def run(said: Mapping[str, Any]) -> dict[str, Any]:
     about = json.loads((folder / "about.json").read_text("utf-8"))
     settings = Settings(*(about[name] for name in ("events", "seed", "rate", "group")))
     begun = time.perf_counter()
-    spark = session()
+    spark = session("local[2]", {_CHANGELOG: "true"})
     inputs, rows, panes = streams(spark, folder), list[Any](), list[bm.Pane]()
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="nexmark-") as checkpoint:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pyspark
 
 from benchmarks.nexmark.answers import EXPECTED, Row, checksum, expected
-from benchmarks.nexmark.events import Settings, write
+from benchmarks.nexmark.events import KINDS, Settings, write
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path("build/nexmark")
@@ -42,7 +42,7 @@ def folder_of(settings: Settings, files: int) -> Path:
 def one(system: str, query: str, folder: Path, *, answer: bool = False) -> dict[str, Any]:
     """A query once."""
     said = {"system": system, "query": query, "folder": str(folder.resolve()), "answer": answer}
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")])
     words = [sys.executable, "-m", "benchmarks.nexmark.one_query", json.dumps(said)]
     env = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=env, cwd=ROOT)
@@ -54,10 +54,9 @@ def one(system: str, query: str, folder: Path, *, answer: bool = False) -> dict[
 
 def events_of(folder: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """All events of a folder, in order."""
-    kinds = ("persons", "auctions", "bids")
     return {
         kind: [row for path in sorted((folder / kind).iterdir()) for row in pq.read_table(path).to_pylist()]
-        for kind in kinds
+        for kind in KINDS
     }
 
 
