@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--only B1,B5] [--rounds 3] [--warmup 1] [--scale 1.0] [--beside ../other-tree]
 
-Every run is a process of its own, one at a time, and its first batch is not counted; a workload's programs take turns, round
-after round, so that drift of the machine affects both equally. The ratio is taken round by round; the table has its median and
+Every run is a process of its own, one at a time, and its first batch is not counted; a workload's programs take turns, the other one
+first in each second round, so that drift of the machine affects both equally. The ratio is taken round by round; the table has its median and
 range. With ``--beside`` the peer is the same program of another tree of this project, such as one without a change. Results go to
 build/bench/results.json and, where matplotlib is installed, build/bench/ratios.png.
 """
@@ -15,7 +15,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -393,9 +394,13 @@ def compare(workload: Workload, rounds: int, scale: float, beside: Path | None =
     if beside is not None:
         workload = attrs.evolve(workload, peer=workload.ours, peer_has={}, least=0)
     runs: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
-    for _ in range(min(rounds, workload.most_rounds)):
-        runs["ours"].append(run(workload.ours, workload, scale))
-        runs["peer"].append(run(workload.peer, workload, scale, beside or Path(), **workload.peer_has))
+    programs: dict[str, Callable[[], dict[str, Any]]] = {
+        "ours": partial(run, workload.ours, workload, scale),
+        "peer": partial(run, workload.peer, workload, scale, beside or Path(), **workload.peer_has),
+    }
+    for number in range(min(rounds, workload.most_rounds)):
+        for name in sorted(programs, reverse=number % 2 == 1):
+            runs[name].append(programs[name]())
     pairs = zip(runs["ours"], runs["peer"], strict=True)
     ratios = [ours[workload.figure] / peer[workload.figure] for ours, peer in pairs]
     return {"workload": attrs.asdict(workload), "runs": runs, "ratios": ratios}
