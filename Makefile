@@ -146,7 +146,7 @@ test-sinks: $(VENV)/installed-dev
 build/kafka/installed: pyproject.toml | machine
 	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear build/kafka/venv
 	build/kafka/venv/bin/python -m pip install --quiet --disable-pip-version-check "pyspark[sql,connect]==$(KAFKA_PYSPARK)" \
-		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist
+		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist pyyaml
 	@touch $@
 
 kafka-demo test-kafka test-long: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
