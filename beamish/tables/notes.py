@@ -113,6 +113,8 @@ def _another_kind(then: str, now: str) -> StateError:
     )
 
 
+_SHARDS = "shards"
+"""A part that ``entry_note`` does not compare."""
 _NEW = ("having", "with_columns")
 """Parts that were not noted before, and so are not compared with what was."""
 
@@ -142,9 +144,10 @@ def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str,
             f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {NOTE_FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
-    for what, now in identity.items():
-        then = about["identity"].get(what)
-        if what in _NEW and what not in about["identity"]:
+    noted = about["identity"]
+    for what in dict.fromkeys([*identity, *noted]):
+        then, now = noted.get(what), identity.get(what)
+        if (what in _NEW and what not in noted) or (what == _SHARDS and what not in identity):
             continue
         if not same_identity(then, now):
             raise StateError(
@@ -192,7 +195,7 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
     def write(store: Store, about: Mapping[str, Any]) -> None:
         store.put(entry, json.dumps(about).encode())
 
-    stays = {what: value for what, value in identity.items() if what != "shards"}
+    stays = {what: value for what, value in identity.items() if what != _SHARDS}
     return Note(
         lambda _: {"identity": identity}, frozenset([entry]), read, write, lambda store: check(store, identity=stays)
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.statement.clauses import CREATED, PROPERTIES, STATEMENTS
+from beamish.statement.grammar.clauses import CREATED, PROPERTIES, STATEMENTS
 from beamish.testing import TestStream
 from tests.statement.drawn import expressions
 

@@ -1,4 +1,4 @@
-"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; flink/grammar.py has those of Flink."""
+"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; statement/flink has those of Flink."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 from beamish.durations import Duration, duration
 from beamish.errors import SqlError
 from beamish.kinds.over.options import Frame, Preceding, PrecedingRows, Unbounded
-from beamish.statement.clauses import (
+from beamish.statement.grammar.clauses import (
     CLAUSES,
     CREATED,
     NEEDED,
@@ -34,8 +34,8 @@ from beamish.statement.clauses import (
     Statement,
     Windows,
 )
-from beamish.statement.parser import ExpressionParser, StuckError
-from beamish.statement.text import Span, Text, Token, Tree, is_name, word_of
+from beamish.statement.grammar.parser import ExpressionParser, StuckError
+from beamish.statement.grammar.text import Span, Text, Token, Tree, is_name, word_of
 from beamish.windows import FixedWindows, Sessions, SlidingWindows, WindowOption
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import attrs
 
 from beamish.durations import Duration
 from beamish.kinds.over.options import Frame
-from beamish.statement.text import Span, Tree
+from beamish.statement.grammar.text import Span, Tree
 from beamish.watermarks import Watermark
 from beamish.windows import GlobalWindow, WindowOption
 
