@@ -229,8 +229,13 @@ class StatementParser(ExpressionParser):
             parts.append(self._name("CREATE TABLE has a name and a SELECT: expected a name", "CREATE").text)
         properties = self._properties() if self._match(TokenType.WITH) else {}
         if not self._match(TokenType.ALIAS):
-            columns = ", without columns, which are the DataFrame's" if self._curr and self._curr.text == "(" else ""
-            raise self._expected(f"CREATE TABLE has a name and a SELECT{columns}: expected AS", "CREATE")
+            says = "CREATE TABLE has a name and a SELECT"
+            if self._curr and self._curr.text == "(":
+                says += (
+                    f", without columns, which are the DataFrame's; to join {parts[-1]}, leave the statement out and give "
+                    f"tables={{{parts[-1]!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}}"
+                )
+            raise self._expected(f"{says}: expected AS", "CREATE")
         return ".".join(parts), properties
 
     def _check_created(self) -> None:
