@@ -249,13 +249,14 @@ def joins_at_arrival(
     draw: st.DrawFn,
     *,
     of: Drawing = ANYTHING,
-    lefts: tuple[str, ...] = ("rows", "join"),
+    lefts: tuple[str, ...] = ("rows", "panes", "join"),
     tables: tuple[str, ...] = ("rows", "panes", "versions"),
 ) -> bm.Pipeline:
     """Joins with a table as it stands when a row arrives."""
     fixed = {"tolerance": None, "direction": "backward", "grace": 0, "early": False, "allow_exact_matches": True}
     of = attrs.evolve(of, mode=st.just(bm.AccumulationMode.DISCARDING))
-    return draw(as_of_joins(of=of, lefts=lefts, tables=tables, fixed={**fixed, "as_of": "arrival"}))
+    joins = as_of_joins(of=of, lefts=lefts, tables=tables, fixed={**fixed, "as_of": "arrival"})
+    return draw(joins.filter(lambda one: not one.flow.takes[0].retracts))
 
 
 @st.composite
