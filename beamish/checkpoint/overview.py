@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import takewhile
+from math import gcd
 from typing import Any
 
 import attrs
@@ -256,7 +257,7 @@ def overview(found: Inspection) -> Overview:
                 shards=shards,
                 held=_held(found, place),
                 standing=_standing(facts, query, batches),
-                keeps=stage.keeps,
+                keys=_keys(found, place),
             )
         )
     return Overview(
@@ -273,9 +274,9 @@ def stage_overview(
     shards: Sequence[ShardOverview],
     held: HeldOverview | None,
     standing: Standing | None,
-    keeps: Any,
+    keys: Sequence[str] | None,
 ) -> StageOverview:
-    """A stage, from its facts and what was counted."""
+    """A stage, from its facts and what was counted; ``keys``: its key columns, None: they cannot be listed."""
     plan, holds = facts.plan, holding(facts)
     return StageOverview(
         number=number,
@@ -283,7 +284,7 @@ def stage_overview(
         lines=dict(facts.about.lines) or ({"windows": facts.windows_in_words} if plan is not None else {}),
         fires="" if plan is None else plan.options.trigger.describe(),
         counts_rows=plan is not None and plan.window.counts_rows,
-        keys=list(facts.key_schema.names),
+        keys=keys or [],
         inputs=[
             InputOverview(one.name, one.stage, _known(one.watermark_us), _known(one.latest_us), one.moves, one is holds)
             for one in facts.inputs
@@ -300,8 +301,8 @@ def stage_overview(
         rows_out=facts.rows_out,
         dropped=dict(facts.dropped),
         held=held,
-        has_windows=Keeps.WINDOWS in keeps,
-        has_keys=Keeps.WINDOWS not in keeps and Keeps.KEYS in keeps,
+        has_windows=plan is not None,
+        has_keys=plan is None and keys is not None,
         unknown=list(facts.unknown),
     )
 
@@ -354,6 +355,8 @@ def round_edges(first: int, last: int, *, counts_rows: bool = False, most: int =
 def bins_of(counted: pa.Table, edges: Sequence[int]) -> Iterator[Bin]:
     """The bins that have windows, and those between them; windows without an end are the last one.
 
+    Bins are as wide as windows allow: where only every n-th has some, n are one.
+
     Args:
         counted: rows of ``kinds/window/stored/counted.py``, of all shards.
         edges: the bounds of the bins.
@@ -364,9 +367,11 @@ def bins_of(counted: pa.Table, edges: Sequence[int]) -> Iterator[Bin]:
     for row in sums:
         by_bin.setdefault(row["bin"], {})[Waits(row["waits"])] = row["windows_sum"]
         new_rows[row["bin"]] = new_rows.get(row["bin"], 0) + row["new_rows_sum"]
-    ending = [place for place in by_bin if place >= 0]
-    for place in range(min(ending), max(ending) + 1) if ending else ():
-        yield Bin(edges[place], edges[place + 1], _in_order(by_bin.get(place, {})), new_rows.get(place, 0))
+    ending = sorted(place for place in by_bin if place >= 0)
+    first, apart = ending[0] if ending else 0, gcd(*(place - ending[0] for place in ending)) or 1
+    for place in range(first, ending[-1] + 1, apart) if ending else ():
+        start, step = edges[place], (edges[1] - edges[0]) * apart
+        yield Bin(start, start + step, _in_order(by_bin.get(place, {})), new_rows.get(place, 0))
     if -1 in by_bin:
         yield Bin(None, None, _in_order(by_bin[-1]), new_rows[-1])
 
@@ -411,6 +416,17 @@ def due_bins(due: pa.Array) -> tuple[list[tuple[int, int, int]], int]:
     counts, _ = np.histogram(times, bins=edges)
     bins = [(edges[place], edges[place + 1], int(count)) for place, count in enumerate(counts) if count]
     return bins, len(due) - len(times)
+
+
+def _keys(found: Inspection, place: int) -> list[str] | None:
+    """The key columns of a stage's windows or state; None: it keeps none, or they cannot be read without the pipeline."""
+    stage = found._stages[place]  # noqa: SLF001 - of this room
+    if stage.facts.plan is not None:
+        return list(stage.facts.key_schema.names)
+    try:
+        return list(stage.key_columns(found.flow).names) if Keeps.KEYS in stage.keeps else None
+    except StateError:
+        return None
 
 
 def _standing(facts: StageFacts, query: QueryFacts, batches: Sequence[BatchOverview]) -> Standing | None:
@@ -522,7 +538,7 @@ class Listing:
 
 
 _ORDERS = {
-    Order.NEXT: lambda row: (row["closed"], row["end"], row["start"]),
+    Order.NEXT: lambda row: (row["waits"] == Waits.EXPIRY, row["end"], row["start"]),
     Order.LAST: lambda row: (-row["end"], -row["start"]),
     Order.ROWS: lambda row: (-row["new_rows"], row["end"]),
     Order.PANES: lambda row: (-row["panes"], row["end"]),

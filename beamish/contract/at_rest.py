@@ -49,7 +49,7 @@ class Waits(enum.StrEnum):
 
 
 class Order(enum.StrEnum):
-    """Orders of stored windows: by the end (open windows first), the end from the last one, the number of new rows and of panes."""
+    """Orders of stored windows: by the end (those that only wait for their expiry last), by the end from the last one, by the number of new rows, of panes."""
 
     NEXT = "next"
     LAST = "last"

@@ -30,7 +30,7 @@ _WAITS = {
     Waits.EXPIRY: "late rows, until they expire",
 }
 _ORDERS = {
-    Order.NEXT: "by end, open windows first",
+    Order.NEXT: "by end, those that wait for late rows last",
     Order.LAST: "by end, the last one first",
     Order.ROWS: "by number of new rows",
     Order.PANES: "by number of panes",
@@ -77,6 +77,7 @@ def document(place: Place, title: str, main: Child) -> Markup:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} - beamish watch"),
+        tag("link", rel="icon", href="/icon.svg"),
         tag("link", rel="stylesheet", href="/page.css"),
         tag("script", src="/page.js", defer=True),
     )
@@ -524,10 +525,8 @@ def rows(place: Place, stage: StageOverview, found: Sequence[StoredRow], first: 
     if not found:
         return tag("p", "Nothing is stored that matches.", role="status")
     is_windows = stage.has_windows
-    head = [
-        *stage.keys,
-        *(["window", "waits for", "new rows", "panes", "last pane"] if is_windows else ["stored", "entries", "then"]),
-    ]
+    of_windows = ["window", "waits for", "new rows", "panes", "last pane"]
+    head = [*stage.keys, *of_windows] if is_windows else [*(stage.keys or ["key"]), "stored", "entries", "then"]
     listed = [_row(place, stage, number, row) for number, row in enumerate(found)]
     whole_ = f" of {stage.windows:,}" if is_windows and not keys and first.waits is None else ""
     order = f", {_ORDERS[first.order]}" if is_windows else ""
@@ -619,7 +618,13 @@ def _table(caption: str, head: Sequence[str], rows_: Iterable[Iterable[Child]]) 
             "table",
             tag("caption", caption) if caption else None,
             tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
-            tag("tbody", [tag("tr", [tag("td", cell) for cell in row]) for row in rows_]),
+            tag(
+                "tbody",
+                [
+                    tag("tr", [tag("td", cell, data_head=name) for name, cell in zip(head, row, strict=True)])
+                    for row in rows_
+                ],
+            ),
         ),
         class_="scroll",
         tabindex=0,

@@ -13,6 +13,8 @@ from beamish.dashboard.html import Markup, tag
 _HEIGHT = 100
 _GAP = 0.12
 """The part of a bar's width that is left free."""
+_FEW = 4
+"""Up to this many bars a chart is narrow."""
 
 
 @attrs.frozen
@@ -54,9 +56,16 @@ def bars(each: Sequence[Bar], label: str, *, marker: float | None = None) -> Mar
     line = None
     if marker is not None:
         line = tag("line", x1=round(marker, 3), x2=round(marker, 3), y1=0, y2=_HEIGHT, class_="marker")
-    box = f"0 0 {max(len(each), 1)} {_HEIGHT}"
+    box, is_few = f"0 0 {max(len(each), 1)} {_HEIGHT}", len(each) <= _FEW
     return tag(
-        "svg", drawn, line, viewBox=box, preserveAspectRatio="none", class_="chart", role="img", aria_label=label
+        "svg",
+        drawn,
+        line,
+        viewBox=box,
+        preserveAspectRatio="none",
+        class_="chart few" if is_few else "chart",
+        role="img",
+        aria_label=label,
     )
 
 
@@ -198,7 +207,7 @@ class _Drawing:
                     class_="source" if node.stage is None else "stage",
                 ),
                 tag("text", _short(node.title, 22), x=middle, y=y + 19, class_="title"),
-                tag("text", _short(node.words, 27), x=middle, y=y + 36),
+                tag("text", _short(node.words, 25), x=middle, y=y + 36),
             )
         )
         return middle

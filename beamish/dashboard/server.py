@@ -27,6 +27,10 @@ from beamish.plot.colors import DARK, LIGHT, Colors
 
 _FOLDER = Path(__file__).parent
 _PANELS = {"light": {"panel": "#f5f7fa", "fused": "#d5e2f7"}, "dark": {"panel": "#1a202b", "fused": "#24385a"}}
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#2563c9"/>'
+    '<path d="M3 13V9h3v4zM7 13V5h3v8zM11 13V7h2v6z" fill="#fff"/></svg>'
+)
 _DROPPED = 20
 """Number of dropped rows that are shown."""
 _PANES = 200
@@ -75,6 +79,7 @@ def application(watched: Sequence[Watched], token: str | None = None) -> Guard:
             routes=[
                 Route("/", lambda _: RedirectResponse("/q/0/", 303)),
                 Route("/page.css", lambda _: Response(_css(), media_type="text/css")),
+                Route("/icon.svg", lambda _: Response(_ICON, media_type="image/svg+xml")),
                 Route("/page.js", lambda _: Response((_FOLDER / "page.js").read_bytes(), media_type="text/javascript")),
                 route("", _whole),
                 route("facts", _facts),

@@ -102,13 +102,22 @@ def test_windows_without_an_end_are_counted_apart():
     assert (one.start_us, one.end_us, one.windows, one.new_rows) == (None, None, {Waits.TRIGGER: 2}, 2)
 
 
+def test_bins_are_as_wide_as_windows_are_apart():
+    (stage,) = stages_of(MINUTES, TestStream().add([row("a", 60 * minute) for minute in (0, 1, 2, 4, 9)]))
+    edges = edges_of(stage.facts)
+    bins = list(bins_of(stage.counted(edges), edges))
+    assert edges[1] - edges[0] < 60 * SECOND_US
+    assert [(one.end_us - one.start_us) // SECOND_US for one in bins] == [60] * 10
+    assert [sum(one.windows.values()) for one in bins] == [1, 1, 1, 0, 1, 0, 0, 0, 0, 1]
+
+
 @pytest.mark.parametrize("order", Order)
 def test_the_first_windows_are_the_first_of_the_list(order):
     rows = [row(f"key {key}", 60 * minute) for minute in range(6) for key in range(4) for _ in range(1 + key % 3)]
     (stage,) = stages_of(MINUTES, TestStream().add(rows).advance_watermark_to(150))
     every = listed(stage)
     keys = {
-        Order.NEXT: lambda one: (one["closed"], one["end"], one["start"]),
+        Order.NEXT: lambda one: (one["end"] <= 150 * SECOND_US, one["end"], one["start"]),
         Order.LAST: lambda one: (-one["end"],),
         Order.ROWS: lambda one: (-one["new_rows"],),
         Order.PANES: lambda one: (-one["panes"],),

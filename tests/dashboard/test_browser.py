@@ -53,8 +53,8 @@ def browser():
 
 
 @contextmanager
-def served(*sources, every=1.0):
-    """The address of the page, while it is served."""
+def served(browser, *sources, every=1.0):
+    """The address of the page, while it is served; then the browser leaves it."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = application([Watched(source, every) for source in sources])
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
@@ -62,6 +62,7 @@ def served(*sources, every=1.0):
     thread.start()
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        browser.get("about:blank")
     finally:
         server.should_exit = True
         thread.join(10)
@@ -79,7 +80,7 @@ def check_quiet(browser):
 
 def test_facts_follow_the_query_while_the_page_is_open(browser):
     source = ScriptSource.after(SCORES, SCRIPT)
-    with served(source) as address:
+    with served(browser, source) as address:
         shown_as(browser)
         browser.get(address)
         until(lambda: "blue" in words(browser, "#rows-1"))
@@ -99,14 +100,23 @@ def test_facts_follow_the_query_while_the_page_is_open(browser):
         until(lambda: "Stage 2 of 2" in words(browser))
         until(lambda: words(browser, "#rows-2") != "")
         check_quiet(browser)
-    until(lambda: browser.execute_script("return !document.getElementById('gone').hidden"))
-    browser.get_log("browser")
+
+
+def test_a_page_whose_server_has_stopped_reports_that(browser):
+    with served(browser, ScriptSource.after(SCORES, SCRIPT)) as address:
+        shown_as(browser)
+        browser.get(address)
+        is_gone = "return !document.getElementById('gone').hidden"
+        assert not browser.execute_script(is_gone)
+        browser.execute_script("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
+        until(lambda: browser.execute_script(is_gone))
+        browser.get_log("browser")
 
 
 def test_a_window_is_explained_by_keyboard_alone(browser):
     from selenium.webdriver.common.keys import Keys
 
-    with served(ScriptSource.after(SCORES, SCRIPT)) as address:
+    with served(browser, ScriptSource.after(SCORES, SCRIPT)) as address:
         shown_as(browser)
         browser.get(address)
         until(lambda: "blue" in words(browser, "#rows-1"))
@@ -127,7 +137,7 @@ def test_a_window_is_explained_by_keyboard_alone(browser):
 
 
 def test_the_page_asks_no_other_host(browser):
-    with served(ScriptSource.after(SCORES, SCRIPT)) as address:
+    with served(browser, ScriptSource.after(SCORES, SCRIPT)) as address:
         browser.execute_cdp_cmd("Network.enable", {})
         shown_as(browser)
         browser.get(address)
@@ -163,7 +173,7 @@ def scenes():
 @pytest.mark.parametrize("name", ["on-time", "idle", "chain"])
 @pytest.mark.parametrize(("width", "dark"), [(1100, False), (1100, True), (390, False), (390, True)])
 def test_the_page_fits_wide_and_narrow(browser, pictures, name, width, dark):
-    with served(scenes()[name]) as address:
+    with served(browser, scenes()[name]) as address:
         shown_as(browser, width=width, height=900, dark=dark)
         browser.get(address)
         until(lambda: "team" in words(browser, "#explore"))

@@ -211,7 +211,7 @@ def _first(first: First, stored: pa.Table, waits: Ints) -> Ints:
     end, start = stored["end_us"].to_numpy()[at], stored["start_us"].to_numpy()[at]
     match first.order:
         case Order.NEXT:
-            by = [stored["closed"].to_numpy()[at], end, start]
+            by = [waits[at] == WAITS.index(Waits.EXPIRY), end, start]
         case Order.LAST:
             by = [-end, -start]
         case Order.ROWS:
