@@ -15,7 +15,7 @@
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
 # make docs       the pages as a site, in build/site; a link that leads nowhere is an error
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
-# make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
+# make test-pictures  timelines and the page of `watch` in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make test-versions  Spark tests of VERSION_TESTS, fresh processes that read checkpoints, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); half an hour
 # make weeks      50 million rows (ROWS, BATCHES=500), 3,000 small batches (ONCE_BATCHES): memory, checkpoint, batch time, drawn; half an hour

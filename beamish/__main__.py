@@ -1,4 +1,4 @@
-"""``python -m beamish``: inspect a checkpoint, explain or check a pipeline."""
+"""``python -m beamish``: inspect or watch a checkpoint, explain or check a pipeline."""
 
 from __future__ import annotations
 
@@ -52,6 +52,40 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("--batch", type=int, metavar="N", help="after this batch; default: the last one")
     inspect.add_argument("--remote", metavar="URL", help="a Spark Connect server, such as sc://localhost:15002")
     inspect.set_defaults(run=_inspect)
+    watch = commands.add_parser(
+        "watch",
+        help="a page beside a query: watermarks, open windows, state, and why a window has not fired",
+        description="Serve a page about the checkpoints of running or stopped queries, read only. A batch is read when it is committed.",
+    )
+    watch.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="a query's checkpointLocation")
+    watch.add_argument("--port", type=int, default=8450, metavar="N", help="default: 8450; 0: any free one")
+    watch.add_argument("--every", default="10s", metavar="SPAN", help="how often the log is read; default: 10s")
+    watch.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="another address than loopback; a token is printed then"
+    )
+    of_each = "of several checkpoints one for each, in their order"
+    watch.add_argument(
+        "--panes",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help=f"the table or Parquet folder with the panes; {of_each}",
+    )
+    watch.add_argument(
+        "--dropped", action="append", default=[], metavar="TABLE", help=f"the same with the dropped rows; {of_each}"
+    )
+    watch.add_argument(
+        "--metrics",
+        action="append",
+        default=[],
+        metavar="URL",
+        help=f"the address or file of bm.Listener's metrics; {of_each}",
+    )
+    watch.add_argument(
+        "--pipeline", metavar="MODULE:NAME", help="the query's, if it has functions or classes of your own"
+    )
+    watch.add_argument("--remote", metavar="URL", help="a Spark Connect server, such as sc://localhost:15002")
+    watch.set_defaults(run=_watch)
     explain = commands.add_parser(
         "explain", help="explain a pipeline", description="Explain a pipeline, stage by stage."
     )
@@ -101,6 +135,22 @@ def _inspect(asked: argparse.Namespace) -> str:
     if asked.key or asked.window is not None:
         return found._asked_in_texts(asked.key, asked.window, asked.stage)  # noqa: SLF001 - of the command line alone
     return str(found)
+
+
+def _watch(asked: argparse.Namespace) -> str:
+    from beamish.dashboard.command import watch
+
+    return watch(
+        asked.checkpoints,
+        port=asked.port,
+        every=asked.every,
+        host=asked.host,
+        flow=None if asked.pipeline is None else pipeline_at(asked.pipeline, "watch --pipeline").flow,
+        panes=asked.panes,
+        dropped=asked.dropped,
+        metrics=asked.metrics,
+        remote=asked.remote,
+    )
 
 
 def _explain(asked: argparse.Namespace) -> str:

@@ -10,12 +10,19 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
+from beamish.contract.at_rest import Answer, Asked, AtRest, First, Keeps
 from beamish.contract.stored import ABOUT, REPORTS, RUNNER, TAKES, DictStore, Store
 from beamish.flow import Description, InputDescription
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.stored.stored_windows import SegmentFacts
-from beamish.kinds.window.windowings import Plans, answer_of_each, dropped_of_windowings, key_schema, noted_windowings
+from beamish.kinds.window.windowings import (
+    Plans,
+    answer_of_each,
+    counted_of_each,
+    dropped_of_windowings,
+    key_schema,
+    noted_windowings,
+)
 from beamish.tables.entries import FUSED
 from beamish.tables.notes import KIND_ENTRIES
 from beamish.watermarks import NO_WATERMARK_US
@@ -100,9 +107,26 @@ class StageFacts:
         """The number of stored windows."""
         return sum(segment.windows for segment in self.segments)
 
-    def asked(self, asked: Asked, *, segment: str | None = None) -> Answer:
-        """Its windows that are meant, with what they wait for; ``segment``: only those of this entry (OptionError: no such key column)."""
-        return answer_of_each(self.plans, asked, clocks=(self.watermark_us, self.clock_us), segment=segment)
+    def asked(self, asked: Asked, *, segment: str | None = None, first: First | None = None) -> Answer:
+        """Its selected windows, with what they wait for.
+
+        Args:
+            asked: the selection.
+            segment: only those of this entry; None: all.
+            first: only the first of each shard; None: all.
+
+        Raises:
+            OptionError: no such key column.
+        """
+        return answer_of_each(self.plans, asked, clocks=self._clocks, segment=segment, first=first)
+
+    def counted(self, edges: Sequence[int]) -> Answer:
+        """Its windows, counted by the bins of these bounds and by what they wait for (``kinds/window/stored/counted.py``)."""
+        return counted_of_each(self.plans, clocks=self._clocks, edges=tuple(edges))
+
+    @property
+    def _clocks(self) -> tuple[int, int]:
+        return self.watermark_us, self.clock_us
 
 
 def stage_facts(

@@ -192,7 +192,7 @@ class Trigger:
 
     def waits_for(self, state: Any, context: TriggerContext, /) -> str:
         """The condition that a window in this state waits for, to follow "it waits for" in ``why``."""
-        return f"what {self!r} decides; its state is {state!r}"
+        return f"what {self!r} decides; its state is {shown(state)}"
 
     def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
         """Whether it can finish while rows may still arrive, which are then dropped.

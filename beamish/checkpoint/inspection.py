@@ -251,13 +251,20 @@ def inspect(
     given: Any = checkpoint
     if not isinstance(given, (str, Path)) or not str(given):
         raise OptionError(f"inspect(spark, {printable(checkpoint)}): must be the folder of a checkpoint")
-    from beamish.spark.checkpoint.inspected import batch_meant, read_batches, read_stages
+    from beamish.spark.checkpoint.inspected import read_batches
 
-    folder = str(checkpoint)
-    batches = read_batches(spark, folder)
+    return opened(spark, str(checkpoint), flow, read_batches(spark, str(checkpoint)), batch)
+
+
+def opened(
+    spark: SparkSession, checkpoint: str, flow: Flow | None, batches: Sequence[Batch], batch: int | None = None
+) -> Inspection:
+    """The contents of a checkpoint whose log has been read; for arguments and errors see ``inspect``."""
+    from beamish.spark.checkpoint.inspected import batch_meant, read_stages
+
     of = batch_meant(batches, batch)
-    stages = read_stages(spark, folder, of, flow and flow.completed)
-    return Inspection(spark, folder, of.number, flow, batches, stages)
+    stages = read_stages(spark, checkpoint, of, flow and flow.completed)
+    return Inspection(spark, checkpoint, of.number, flow, batches, stages)
 
 
 def _time(us: int) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 from beamish.checkpoint.words import MOST_WINDOWS, QueryFacts, dropped_in_words, filtered, how_far
 from beamish.contract.stored_keys import DUE, ENDS, ENTRIES, FIRST, LAST, STORED, THEN, VALUES
 from beamish.durations import span_in_words
+from beamish.errors import HIDDEN, shown, values_are_hidden
 from beamish.instants import EPOCH, instant_in_words
 from beamish.stage_facts import StageFacts
 from beamish.watermarks import NO_WATERMARK_US
@@ -35,13 +36,13 @@ def why_of_keys(
     by_key = dict[str, list[Row]]()
     for row in rows:
         by_key.setdefault(_key({name: row[name] for name in keys}), []).append(row)
-    shown = list(by_key.items())[:MOST_WINDOWS]
-    paragraphs = [" ".join(_stored(stage, key, own)) for key, own in shown]
+    listed = list(by_key.items())[:MOST_WINDOWS]
+    paragraphs = [" ".join(_stored(stage, key, own)) for key, own in listed]
     if not by_key:
         paragraphs = [
             f"Nothing is stored of {_key(asked)}. Either no row arrived for it, or all were dropped, or its state was deleted."
         ]
-    due = [_us(row[DUE]) for _, own in shown for row in own if row[DUE] is not None]
+    due = [_us(row[DUE]) for _, own in listed for row in own if row[DUE] is not None]
     paragraphs[-1] += " " + " ".join(_of_stage(stage, min(due, default=None), query))
     if len(by_key) > MOST_WINDOWS:
         paragraphs.append(f"{len(by_key) - MOST_WINDOWS} more keys; narrow it down with why(key=...).")
@@ -49,7 +50,7 @@ def why_of_keys(
 
 
 def _key(key: Mapping[str, Any]) -> str:
-    return f"key {', '.join(f'{name}={value!r}' for name, value in key.items())}" if key else "the only key"
+    return f"key {', '.join(f'{name}={shown(value)}' for name, value in key.items())}" if key else "the only key"
 
 
 def _of_stage(stage: StageFacts, due_us: int | None, query: QueryFacts | None) -> Iterator[str]:
@@ -75,7 +76,7 @@ def _stored(stage: StageFacts, key: str, rows: Sequence[Row]) -> Iterator[str]:
 def _part(row: Row) -> str:
     first, last = (instant_in_words(_us(row[name])) if row[name] is not None else "" for name in (FIRST, LAST))
     times = f", at {first}" if first == last else f", from {first} to {last}"
-    values = f", the last with {row[VALUES]}" if row[VALUES] else ""
+    values = f", the last with {HIDDEN if values_are_hidden() else row[VALUES]}" if row[VALUES] else ""
     return f"{row[STORED]} ({row[ENTRIES]:,}){times}{values}"
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from beamish.checkpoint.question import Question, bounds_in_words
 from beamish.durations import span_in_words
+from beamish.errors import shown
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.stored.read_plan import windows_at
@@ -122,7 +123,7 @@ def _new_rows_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:
 def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, question: Question) -> Iterator[str]:
     if windowing is not None:
         yield f"In the windowing {windowing!r}:"
-    key = ", ".join(f"{name}={value!r}" for name, value in question.key.items())
+    key = ", ".join(f"{name}={shown(value)}" for name, value in question.key.items())
     whose = f" of key {key}" if key else ""
     if question.start is None:
         yield f"No window{whose} is stored." if stage.windows else f"No window{whose} is stored, nor any other."
@@ -225,13 +226,22 @@ def _moved_in_script(stage: StageFacts) -> str:
     return "In a TestStream rows do not move the watermark: call advance_watermark_to(...)."
 
 
+def holding(stage: StageFacts) -> InputFacts | None:
+    """The input of a merge that holds the watermark back; None: it is the only one, all are equal, or that is unknown."""
+    least, greatest = _extremes(stage)
+    return None if least.reaches_us == greatest.reaches_us else least
+
+
+def _extremes(stage: StageFacts) -> tuple[InputFacts, InputFacts]:
+    """The input that reaches least, and that which reaches furthest."""
+    order = sorted(stage.inputs or [InputFacts()], key=lambda one: one.reaches_us)
+    return order[0], order[-1]
+
+
 def held_back_by(stage: StageFacts) -> str:
     """Which input of a merge holds the watermark back, as a sentence; empty: none, or unknown."""
-    if len(stage.inputs) < 2:
-        return ""
-    order = sorted(stage.inputs, key=lambda one: one.reaches_us)
-    least, greatest = order[0], order[-1]
-    if least.reaches_us == greatest.reaches_us:
+    least, greatest = _extremes(stage)
+    if holding(stage) is None:
         return ""
     if least.reaches_us == NO_WATERMARK_US:
         return (
@@ -334,7 +344,7 @@ def stage_lines(
 def window_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:
     """A window with its key."""
     key = {**(window.get("key") or {}), **({WINDOWING: window[WINDOWING]} if WINDOWING in window else {})}
-    whose = f" of {', '.join(f'{name}={value!r}' for name, value in key.items())}" if key else ""
+    whose = f" of {', '.join(f'{name}={shown(value)}' for name, value in key.items())}" if key else ""
     return f"The window {bounds_in_words(plan, window['start'], window['end'])}{whose}"
 
 
@@ -343,7 +353,7 @@ def _values(values: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 

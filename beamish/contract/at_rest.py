@@ -35,6 +35,43 @@ class Keeps(enum.StrEnum):
     KEYS = "keys"
 
 
+class Waits(enum.StrEnum):
+    """Conditions that stored windows wait for.
+
+    A window waits for the watermark before its end if its trigger fires there, and for the expiry (the end and the allowed lateness) if
+    no pane is outstanding: it is closed, or it has ended and has no new rows. Other windows wait for their trigger: rows, the
+    clock, values.
+    """
+
+    WATERMARK = "watermark"
+    TRIGGER = "trigger"
+    EXPIRY = "expiry"
+
+
+class Order(enum.StrEnum):
+    """Orders of stored windows: by the end (those that only wait for their expiry last), by the end from the last one, by the number of new rows, of panes."""
+
+    NEXT = "next"
+    LAST = "last"
+    ROWS = "rows"
+    PANES = "panes"
+
+
+@attrs.frozen
+class First:
+    """The first stored windows of each shard, in an order.
+
+    Attributes:
+        count: how many.
+        order: the order.
+        waits: only those that wait for this; None: all.
+    """
+
+    count: int
+    order: Order = Order.NEXT
+    waits: Waits | None = None
+
+
 @attrs.frozen
 class Asked:
     """A query for stored rows.

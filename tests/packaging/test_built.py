@@ -158,7 +158,10 @@ def test_the_wheel_holds_every_module_and_the_mark_of_types(tracked, wheel):
     found = set(content(wheel))
     modules = {path.relative_to(tracked).as_posix() for path in (tracked / "beamish").rglob("*.py")}
     assert modules <= found, sorted(modules - found)
-    assert {"beamish/py.typed", "beamish/plot/player.css", "beamish/plot/player.js"} <= found
+    parts = {
+        f"beamish/{part}" for part in ("plot/player.css", "plot/player.js", "dashboard/page.css", "dashboard/page.js")
+    }
+    assert {"beamish/py.typed", *parts} <= found
 
 
 def test_nothing_but_beamish_is_in_the_wheel(wheel):

@@ -5,21 +5,17 @@ The screenshots stay in build/pictures, for whoever wants to see them.
 
 from __future__ import annotations
 
-import os
 import runpy
-import shutil
-import time
 from contextlib import contextmanager
 
 import pytest
 
 import beamish as bm
 from beamish.plot.marks import LEAST_HEIGHT
+from tests.chromium import shown_as, started, until
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
 READ = """
 const seen = (element) => element.getClientRects().length > 0 && getComputedStyle(element).display !== "none";
 const svg = [...document.querySelectorAll(".beamish > svg")].find(seen);
@@ -59,17 +55,7 @@ def figures(root):
 
 @pytest.fixture(scope="module")
 def browser():
-    if not (CHROMIUM and DRIVER):
-        pytest.skip("no Chromium with its driver: apt-get install chromium chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--hide-scrollbars", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # Chromium refuses root its sandbox
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = started()
     yield driver
     driver.quit()
 
@@ -77,15 +63,7 @@ def browser():
 @contextmanager
 def opened(browser, figure, tmp_path, *, width=900, dark=False, calm=False):
     """A figure's page, as a reader sees it."""
-    size = {"width": width, "height": 760, "deviceScaleFactor": 1 if width > 500 else 2, "mobile": width < 500}
-    media = {
-        "prefers-color-scheme": "dark" if dark else "light",
-        "prefers-reduced-motion": "reduce" if calm else "no-preference",
-    }
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": name, "value": value} for name, value in media.items()]}
-    )
+    shown_as(browser, width=width, dark=dark, calm=calm)
     browser.get(figure.save(tmp_path / "figure.html").as_uri())
     yield browser
     assert browser.get_log("browser") == []
@@ -97,13 +75,6 @@ def button(browser, label):
 
 def at(browser):
     return float(browser.find_element("css selector", ".beamish").get_attribute("data-time"))
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def read(browser, kind):

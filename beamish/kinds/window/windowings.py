@@ -27,7 +27,8 @@ from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.parts.row_errors import wanted_and_unusable
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.step.packing import about, joined, pack_rows, rows_taken
-from beamish.kinds.window.stored.at_rest import Rows, Windows, answer_of
+from beamish.kinds.window.stored.at_rest import OfWindows, Windows, answer_of
+from beamish.kinds.window.stored.counted import Counted
 from beamish.kinds.window.stored.read_plan import ReadPlan
 from beamish.kinds.window.stored.stored_windows import NotedWindows, noted_windows
 from beamish.kinds.window.words import describe_shuffled, describe_stored
@@ -267,6 +268,11 @@ def answer_of_each(plans: Plans, asked: Asked, *, segment: str | None = None, **
     return _OfEach(each, meant, len(keys) - 1 if asked.what is Keeps.ROWS else min(len(keys) - 1, 1))
 
 
+def counted_of_each(plans: Plans, *, clocks: tuple[int, int], edges: tuple[int, ...]) -> Answer:
+    """Numbers of windows, for each windowing (see ``Counted``)."""
+    return answer_of_each(plans, Asked(Keeps.WINDOWS), kind=Counted, clocks=clocks, edges=edges)
+
+
 @attrs.define(slots=False, eq=False)
 class _OfEach(Answer):
     """An answer from each of several windowings.
@@ -277,7 +283,7 @@ class _OfEach(Answer):
         place: the position of the column ``windowing``.
     """
 
-    each: Mapping[str, Windows | Rows]
+    each: Mapping[str, OfWindows]
     meant: str | None
     place: int
 
@@ -286,7 +292,7 @@ class _OfEach(Answer):
         self.schema = first.schema.insert(self.place, _FIELD)
         self.keys, self.shard = (*first.keys, WINDOWING), first.shard
 
-    def _meant(self, store: Store) -> Iterator[tuple[str, Windows | Rows, Store]]:
+    def _meant(self, store: Store) -> Iterator[tuple[str, OfWindows, Store]]:
         for name, one in self.each.items():
             if self.meant in (None, name):
                 yield name, one, StoreUnder(name, store)

@@ -134,6 +134,7 @@ def store_of(entries: pa.Table, asked: Callable[[str], bool] = every) -> DictSto
 MOST_NAMES = 1000
 """Up to this many entries are requested by name; beyond it, all are read."""
 Notes = Mapping[int, DictStore]
+_SHARD = pa.field("shard", pa.int64())
 
 
 def notes_pattern() -> str:
@@ -214,7 +215,9 @@ def _number(notes: Notes) -> int:
     return 0 if stored is None else int(json.loads(stored).get("stage", 0))
 
 
-def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int, name: str = "") -> DataFrame:
+def answered(
+    entries: DataFrame, notes: Notes, answer: Answer, shards: int, name: str = "", *, by_shard: bool = False
+) -> DataFrame:
     """The rows of an answer; lazy.
 
     Args:
@@ -223,6 +226,7 @@ def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int, name
         answer: reads them.
         shards: number of shards.
         name: of the stage's entries, if it is fused with others.
+        by_shard: whether rows begin with the id of their shard.
     """
     needs = [answer.needs(store) for store in notes.values()]
     prefix = f"{name}/" if name else ""
@@ -241,9 +245,15 @@ def answered(entries: DataFrame, notes: Notes, answer: Answer, shards: int, name
         return own or entry in names or entry.startswith(below) or note.search(entry) is not None
 
     def rows(of_shard: pa.Table) -> pa.Table:
-        return answer.read(under(name or None, store_of(of_shard, is_needed)))
+        found = answer.read(under(name or None, store_of(of_shard, is_needed)))
+        if not by_shard:
+            return found
+        return found.add_column(
+            0, _SHARD, pa.repeat(pa.scalar(of_shard["shard"][0].as_py(), pa.int64()), found.num_rows)
+        )
 
-    return of_groups(entries, "shard", rows, spark_schema(answer.schema))
+    schema = answer.schema.insert(0, _SHARD) if by_shard else answer.schema
+    return of_groups(entries, "shard", rows, spark_schema(schema))
 
 
 def _flat(windows: DataFrame, schema: pa.Schema) -> DataFrame:

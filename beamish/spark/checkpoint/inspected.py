@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable, without_secrets
-from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps, read_key
+from beamish.contract.at_rest import Answer, Asked, AtRest, First, Keeps, read_key
 from beamish.contract.stored import DictStore
 from beamish.contract.stored_keys import StoredKeys
 from beamish.errors import BeamishError, OptionError, StateError
@@ -75,6 +75,26 @@ class StoredStage:
         """Its selected windows (``kinds/window/stored/at_rest.py``); lazy."""
         return self.answered(self.facts.asked(asked))
 
+    def first_windows(self, asked: Asked, first: First) -> DataFrame:
+        """The first of the selected windows in each shard; lazy."""
+        return self.answered(self.facts.asked(asked, first=first))
+
+    @state_errors()
+    def counted(self, edges: Sequence[int]) -> pa.Table:
+        """The numbers of its windows by shard, end and what they wait for (``kinds/window/stored/counted.py``)."""
+        answer = self.facts.counted(edges)
+        return answered(self.entries, self.notes, answer, self.facts.shards, self.name, by_shard=True).toArrow()
+
+    @state_errors()
+    def due_of_held(self, flow: Flow | None) -> pa.Array:
+        """When the buffered updates of its suppress are due, on its clock; null: not by themselves.
+
+        Raises:
+            StateError: its stage cannot be read from the checkpoint, and no pipeline was given.
+        """
+        answer = self._at_rest(flow, Keeps.HELD).answer(Asked(Keeps.HELD))
+        return self.answered(answer).select("due").toArrow()["due"].combine_chunks()
+
     @property
     def keeps(self) -> Collection[Keeps]:
         """Its views, as far as they are known."""
@@ -92,7 +112,7 @@ class StoredStage:
             StateError: it cannot be, or the state belongs to another stage.
             OptionError: no such key column, or a value of another type.
         """
-        at_rest = self._at_rest(flow)
+        at_rest = self._at_rest(flow, Keeps.KEYS)
         every = at_rest.answer(Asked(Keeps.KEYS))
         assert isinstance(every, StoredKeys)  # noqa: S101 - it keeps them
         asked = read_key(call, key, every.of.stored_keys)
@@ -103,7 +123,7 @@ class StoredStage:
         _, answer = self.answer_of_keys("why", None, flow)
         return answer.of.stored_keys
 
-    def _at_rest(self, flow: Flow | None) -> AtRest:
+    def _at_rest(self, flow: Flow | None, what: Keeps) -> AtRest:
         about = self.facts.about
         if flow is not None and 1 <= about.number <= len(flow.flows):
             below = flow.flows[about.number - 1]
@@ -117,7 +137,7 @@ class StoredStage:
                     "pipeline: bm.inspect(spark, checkpoint, pipeline)"
                 ) from None
         shards = max(map(noted_shards, self.notes.values()), default=1)
-        return stage.at_rest(takes, list(self.notes.values()), Keeps.KEYS, shards=shards)
+        return stage.at_rest(takes, list(self.notes.values()), what, shards=shards)
 
     def answered(self, answer: Answer) -> DataFrame:
         """The rows of an answer; lazy."""
@@ -144,6 +164,7 @@ class Batch:
         watermark_us: Spark's watermark in it; NO_WATERMARK_US: there was none.
         committed: whether it is committed.
         next_watermark_us: Spark's watermark for the next one; NO_WATERMARK_US: unknown, or none yet.
+        committed_us: when its commit was written, by the file system's clock; 0: not committed.
     """
 
     number: int
@@ -151,6 +172,7 @@ class Batch:
     watermark_us: int
     committed: bool
     next_watermark_us: int
+    committed_us: int = 0
 
 
 @state_errors()
@@ -169,6 +191,7 @@ def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
             _watermark(row.watermark),
             number in commits,
             _watermark(commits[number].next) if number in commits else NO_WATERMARK_US,
+            int(commits[number].written) if number in commits else 0,
         )
         for number, row in sorted(offsets.items())
     ]
@@ -194,7 +217,8 @@ def _no_checkpoint(checkpoint: str, why: str) -> StateError:
 def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
     """Spark's log of offsets or commits: a file per batch, whose second line is JSON."""
     reader = checkpoint_reader(spark).options(ignoreMissingFiles=True)
-    files = reader.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).select("value", "_metadata.file_name")
+    columns = "value", "_metadata.file_name", "_metadata.file_modification_time"
+    files = reader.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).select(*columns)
     said = F.get(F.split("value", "\n"), F.lit(1))
 
     def number(field: str) -> Any:
@@ -205,6 +229,7 @@ def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
         number("batchTimestampMs").alias("clock"),
         number("batchWatermarkMs").alias("watermark"),
         number("nextBatchWatermarkMs").alias("next"),
+        F.unix_micros("file_modification_time").alias("written"),
     )
 
 

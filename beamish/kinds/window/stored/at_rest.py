@@ -13,6 +13,7 @@ and, if clocks are given:
     due             timestamp: the clock at which its trigger is evaluated; null: none
     expires         timestamp: the watermark at which it expires; null: the end of time, or a count window
     waits_for       text, to follow "it waits for"; null if closed, or if the trigger is unknown
+    waits           a value of ``Waits``, only with ``first``
 
 columns of rows: the keys, ``time`` or for count windows ``number``, ``row``: the stored columns.
 """
@@ -27,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.at_rest import EVER, Answer, Asked, Keeps, read_key
+from beamish.contract.at_rest import EVER, Answer, Asked, First, Keeps, Order, Waits, read_key
 from beamish.contract.keys import shard_of
 from beamish.contract.stored import Store
 from beamish.contract.updates import TIMESTAMP, TIMINGS, window_column
@@ -56,7 +57,7 @@ TIME, NUMBER, ROW = "time", "number", "row"
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class _OfWindows(Answer):
+class OfWindows(Answer):
     """An answer from the windows of a stage's shards.
 
     Attributes:
@@ -105,22 +106,52 @@ class _OfWindows(Answer):
         found = segments.numbers((segments.index["start_us"] < end) & (segments.index["end_us"] > start))
         return found if self.segment is None else [one for one in found if segment_name(one) == self.segment]
 
-    def _read(self, store: Store, triggers: Iterable[str] = ()) -> pa.Table:
+    def _read(self, store: Store, triggers: Iterable[str] = (), *, in_order: bool = True) -> pa.Table:
         """The windows, as ``read_windows`` has them."""
         segments = SegmentStore(store, LAYOUT)
-        numbers = self._numbers(segments)
-        return read_windows(self.plan, segments, numbers, span=self._span_read, key=self.key, triggers=triggers)
+        return read_windows(
+            self.plan,
+            segments,
+            self._numbers(segments),
+            span=self._span_read,
+            key=self.key,
+            triggers=triggers,
+            in_order=in_order,
+        )
+
+    def _reached(self, store: Store, stored: pa.Table, watermark_us: int) -> int | Ints:
+        """The progress that the ends of windows are compared with."""
+        progress = self.plan.progress.open(self.plan, store, SegmentStore(store, LAYOUT).about)
+        return progress.at_rest(self.plan, columns_under(stored, "key.", self.plan.key_schema), watermark_us)
+
+    def _waits(self, stored: pa.Table, reached: int | Ints) -> Ints:
+        """The conditions that windows wait for: indices of ``WAITS``."""
+        end, closed, new_rows = (stored[name].to_numpy() for name in ("end_us", "closed", "unemitted_rows"))
+        ended, trigger = end <= reached, self.of_plan.trigger
+        fires_at_end = self.plan.progress.by_watermark and trigger is not None and _fires_at_end(trigger)
+        for_watermark = ~ended & (end != END_OF_TIME_US) & fires_at_end
+        of_open = np.where(for_watermark, WAITS.index(Waits.WATERMARK), WAITS.index(Waits.TRIGGER))
+        return np.where(closed | (ended & (new_rows == 0)), WAITS.index(Waits.EXPIRY), of_open)
+
+
+WAITS = tuple(Waits)
+
+
+def _fires_at_end(trigger: Trigger) -> bool:
+    return trigger.waits_for_end or any(map(_fires_at_end, trigger.parts))
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class Windows(_OfWindows):
+class Windows(OfWindows):
     """Windows that overlap a span, by key, end and start.
 
     Attributes:
         clocks: the watermark and the clock at which they wait, microseconds; None: conditions are not computed.
+        first: only the first ones, in an order; needs clocks; None: all.
     """
 
     clocks: tuple[int, int] | None = None
+    first: First | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -141,6 +172,7 @@ class Windows(_OfWindows):
             "due": TIMESTAMP,
             "expires": TIMESTAMP,
             "waits_for": pa.string(),
+            "waits": None if self.first is None else pa.string(),
         }
         columns |= {"closed": pa.bool_()} if self.clocks is None else waits
         return pa.schema([(name, type_) for name, type_ in columns.items() if type_ is not None])
@@ -149,21 +181,44 @@ class Windows(_OfWindows):
         plan, about, trigger = self.plan, SegmentStore(store, LAYOUT).about, self.of_plan.trigger
         is_new = bool(about) and Changed.since(about, plan).trigger
         asked = None if self.clocks is None or is_new else trigger
-        stored = self._read(store, () if asked is None else dict(trigger_columns(asked)))
+        stored = self._read(store, () if asked is None else dict(trigger_columns(asked)), in_order=self.first is None)
         if not stored.num_rows:
             return self.schema.empty_table()
+        reached = NO_WATERMARK_US if self.clocks is None else self._reached(store, stored, self.clocks[0])
+        waits = np.empty(0, np.int64)
+        if self.first is not None:
+            waits = self._waits(stored, reached)
+            at = _first(self.first, stored, waits)
+            stored, waits = stored.take(at), waits[at]
+            reached = reached if isinstance(reached, int) else reached[at]
         columns = _state_columns(plan, stored)
         if self.clocks is not None:
             columns |= _past_columns(plan, stored)
-            progress = plan.progress.open(plan, store, about)
-            reached = progress.at_rest(plan, columns_under(stored, "key.", plan.key_schema), self.clocks[0])
             columns |= {
                 "due": pa.nulls(stored.num_rows, TIMESTAMP),
                 "waits_for": pa.nulls(stored.num_rows, pa.string()),
+                "waits": pa.array(WAITS, pa.string()).take(pa.array(waits)),
             }
             if trigger is not None:
                 columns |= _waits(plan, trigger, stored, (reached, self.clocks[1]), is_new=is_new)
         return pa.table([columns[field.name] for field in self.schema], schema=self.schema)
+
+
+def _first(first: First, stored: pa.Table, waits: Ints) -> Ints:
+    """The indices of the first windows."""
+    every = np.arange(stored.num_rows)
+    at = every if first.waits is None else np.flatnonzero(waits == WAITS.index(first.waits))
+    end, start = stored["end_us"].to_numpy()[at], stored["start_us"].to_numpy()[at]
+    match first.order:
+        case Order.NEXT:
+            by = [waits[at] == WAITS.index(Waits.EXPIRY), end, start]
+        case Order.LAST:
+            by = [-end, -start]
+        case Order.ROWS:
+            by = [-stored["unemitted_rows"].to_numpy()[at], end, start]
+        case Order.PANES:
+            by = [-stored["panes"].to_numpy()[at], end, start]
+    return at[np.lexsort(by[::-1])[: first.count]]
 
 
 def _state_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
@@ -276,7 +331,7 @@ def _trigger_state(column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class Rows(_OfWindows):
+class Rows(OfWindows):
     """Rows in a span, by key, place and row; each once, in however many windows it is.
 
     Attributes:
@@ -309,13 +364,12 @@ class Rows(_OfWindows):
         return pa.table(columns, schema=self.schema)
 
 
-def answer_of(of: ReadPlan, asked: Asked, **more: Any) -> Windows | Rows:
-    """The answer to a question about windows or their rows; ``more``: of ``Windows`` or ``Rows``.
+def answer_of(of: ReadPlan, asked: Asked, kind: type[OfWindows] = Windows, **more: Any) -> OfWindows:
+    """The answer to a question about windows or their rows; ``more``: of its class, ``Rows`` for rows, else ``kind``.
 
     Raises:
         OptionError, PipelineError: see ``AtRest.answer``.
     """
-    kind: type[Windows | Rows] = Windows
     if asked.what is Keeps.ROWS:
         kind, more = Rows, {**more, "of": asked.of, "schema": _rows_schema(of.plan, asked.of)}
     return kind(of_plan=of, key=read_key(asked.what, asked.key, of.plan.key_schema), span=asked.span, **more)

@@ -7,12 +7,11 @@ from itertools import groupby
 from typing import Any
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
 from beamish.contract.at_rest import of_key
 from beamish.contract.stored import TAKES, Store, widest
-from beamish.kernels.buffers import pick, plain
+from beamish.kernels.buffers import plain
 from beamish.kernels.order import sort_keys, sort_order
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.state.segments import LAYOUT, Changed
@@ -41,8 +40,9 @@ def read_windows(
     span: tuple[int, int],
     key: Mapping[str, Any],
     triggers: Iterable[str] = (),
+    in_order: bool = True,
 ) -> pa.Table:
-    """The windows of segments that overlap a span, by key, end and start.
+    """The windows of segments that overlap a span.
 
     Args:
         plan: the stage's plan.
@@ -51,6 +51,7 @@ def read_windows(
         span: microseconds since the epoch, or numbers of rows.
         key: only those of keys with these values.
         triggers: columns of the trigger's state to include.
+        in_order: whether by key, end and start.
 
     Returns:
         the columns ``NUMBERS``, ``key.<name>``, ``state.<name>``, ``live.<name>`` if last values are stored, and ``triggers``; their
@@ -65,7 +66,8 @@ def read_windows(
         alike = list(group)
         with naming_entry(segment_name(alike[0][0])):
             tables.append(_windows_of_plan(plan, pa.concat_tables([segment for _, segment in alike]), triggers))
-    return _in_order(plan, pa.concat_tables(tables[1:] or tables), span, key)
+    windows = _selected(plan, pa.concat_tables(tables[1:] or tables), span, key)
+    return _in_order(plan, windows) if in_order else windows
 
 
 def _windows_of_plan(plan: WindowPlan, stored: pa.Table, triggers: Iterable[str]) -> pa.Table:
@@ -80,13 +82,18 @@ def _windows_of_plan(plan: WindowPlan, stored: pa.Table, triggers: Iterable[str]
     return pa.table(columns | {name: stored[name] for name in triggers})
 
 
-def _in_order(plan: WindowPlan, windows: pa.Table, span: tuple[int, int], key: Mapping[str, Any]) -> pa.Table:
+def _selected(plan: WindowPlan, windows: pa.Table, span: tuple[int, int], key: Mapping[str, Any]) -> pa.Table:
     start, end = (windows[name].to_numpy() for name in ("start_us", "end_us"))
     meant = (start < span[1]) & (end > span[0])
+    if key:
+        meant &= of_key(columns_under(windows, "key.", plan.key_schema), key)
+    return windows if meant.all() else windows.filter(pa.array(meant))
+
+
+def _in_order(plan: WindowPlan, windows: pa.Table) -> pa.Table:
     keys = columns_under(windows, "key.", plan.key_schema)
-    at = np.flatnonzero(meant & of_key(keys, key) if key else meant)
-    by_key = [of for column in keys.columns for of in sort_keys(plain(pick(column.combine_chunks(), at)))]
-    return windows.take(at[sort_order([*by_key, end[at], start[at]])])
+    by_key = [of for column in keys.columns for of in sort_keys(plain(column.combine_chunks()))]
+    return windows.take(sort_order([*by_key, windows["end_us"].to_numpy(), windows["start_us"].to_numpy()]))
 
 
 @attrs.frozen(eq=False)
