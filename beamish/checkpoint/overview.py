@@ -27,6 +27,8 @@ from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING
 
 SECOND_US = 1_000_000
+_MOST_ASKED = 100
+"""Maximum number of windows of a shard, or of entries of keys, that an answer describes or counts."""
 _BINS = 40
 """Maximum number of bins of a histogram."""
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
@@ -236,7 +238,7 @@ def overview(found: Inspection) -> Overview:
     for place, stage in enumerate(stages):
         facts = stage.facts
         edges = edges_of(facts)
-        counted = stage.counted(edges) if facts.windows else None
+        counted = stage.read(facts.counted(edges), by_shard=True) if facts.windows else None
         keys_of = {} if counted is None else _most(counted["shard"], counted["keys"])
         sizes = _sums(stage.sizes)
         shards = [
@@ -497,14 +499,12 @@ class Listing:
         facts = of.facts
         if facts.plan is not None:
             key, _ = read_texts(facts.plan, facts.key_schema, keys, None)
-            asked = Asked(Keeps.WINDOWS, key)
-            schema = facts.asked(asked, first=first).schema
-            rows = rows_of(of.first_windows(asked, first).toArrow().cast(schema))
+            rows = rows_of(of.read(facts.asked(Asked(Keeps.WINDOWS, key), first=first)))
             return [_window(facts, row) for row in sorted(rows, key=_ORDERS[first.order])[: first.count]]
         key, _ = read_texts(None, of.key_columns(self.found.flow), keys, None)
         _, answer = of.answer_of_keys("watch", key or None, self.found.flow)
-        found = of.answered(answer).limit(first.count).toArrow().to_pylist()
-        return [_key(answer.keys, row) for row in found]
+        found = of.read(answer).slice(0, first.count)
+        return [_key(answer.keys, row) for row in found.to_pylist()]
 
     def why(self, stage: int, question: Question) -> str:
         """Why a window has not fired, or what is stored of a key (see ``Inspection.why``).
@@ -514,10 +514,10 @@ class Listing:
         """
         of, query = self._stage(stage), self.found._query  # noqa: SLF001 - of this room
         if of.facts.plan is not None:
-            windows = of.windows(question.asked).limit(100)
-            return why(of.facts, question, self.found._rows(of, windows), query)  # noqa: SLF001 - of this room
+            windows = of.read(of.facts.asked(question.asked, first=First(_MOST_ASKED)))
+            return why(of.facts, question, rows_of(windows), query)
         asked, answer = of.answer_of_keys("why", dict(question.key) or None, self.found.flow)
-        return why_of_keys(of.facts, asked, answer.keys, of.answered(answer).limit(100).toArrow().to_pylist(), query)
+        return why_of_keys(of.facts, asked, answer.keys, of.read(answer).slice(0, _MOST_ASKED).to_pylist(), query)
 
     def asked(self, stage: int, keys: Sequence[str], window: str | None) -> Question:
         """The question that texts of a form ask: ``name=value``, and a time (OptionError: no such key, or an invalid text)."""

@@ -49,7 +49,7 @@ def test_counts_are_those_of_the_list(name):
         if stage.facts.plan is None:
             continue
         rows, edges = listed(stage), edges_of(stage.facts)
-        bins = list(bins_of(stage.counted(edges), edges)) if rows else []
+        bins = list(bins_of(stage.read(stage.facts.counted(edges), by_shard=True), edges)) if rows else []
         assert sum(sum(one.windows.values()) for one in bins) == len(rows) == stage.facts.windows
         assert sum(one.new_rows for one in bins) == sum(one["new_rows"] for one in rows)
         for one in bins:
@@ -85,7 +85,7 @@ def test_windows_wait_for_the_watermark_a_trigger_or_their_expiry(trigger, expec
     (stage,) = stages_of(MINUTES.trigger(trigger, allow_data_loss=True), script)
     edges = edges_of(stage.facts)
     waits = Counter()
-    for one in bins_of(stage.counted(edges), edges):
+    for one in bins_of(stage.read(stage.facts.counted(edges), by_shard=True), edges):
         waits.update(one.windows)
     assert waits == expected
     rows = rows_of(stage.read(stage.facts.asked(EVERY, first=First(10))))
@@ -98,14 +98,14 @@ def test_windows_without_an_end_are_counted_apart():
     endless = KEYED.window(bm.GlobalWindow()).trigger(Repeatedly(AfterCount(3))).accumulating().accumulate(n=Count())
     (stage,) = stages_of(endless, TestStream().add([row("a", 5), row("b", 7)]))
     edges = edges_of(stage.facts)
-    (one,) = bins_of(stage.counted(edges), edges)
+    (one,) = bins_of(stage.read(stage.facts.counted(edges), by_shard=True), edges)
     assert (one.start_us, one.end_us, one.windows, one.new_rows) == (None, None, {Waits.TRIGGER: 2}, 2)
 
 
 def test_bins_are_as_wide_as_windows_are_apart():
     (stage,) = stages_of(MINUTES, TestStream().add([row("a", 60 * minute) for minute in (0, 1, 2, 4, 9)]))
     edges = edges_of(stage.facts)
-    bins = list(bins_of(stage.counted(edges), edges))
+    bins = list(bins_of(stage.read(stage.facts.counted(edges), by_shard=True), edges))
     assert edges[1] - edges[0] < 60 * SECOND_US
     assert [(one.end_us - one.start_us) // SECOND_US for one in bins] == [60] * 10
     assert [sum(one.windows.values()) for one in bins] == [1, 1, 1, 0, 1, 0, 0, 0, 0, 1]

@@ -24,22 +24,6 @@ START_US = 1_700_000_000 * SECOND_US
 
 
 @attrs.frozen
-class Rows:
-    """An Arrow table with the few calls of a DataFrame that readers use."""
-
-    table: pa.Table
-
-    def limit(self, most: int) -> Rows:
-        return Rows(self.table.slice(0, most))
-
-    def select(self, *names: str) -> Rows:
-        return Rows(self.table.select(list(names)))
-
-    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
-        return self.table
-
-
-@attrs.frozen
 class ScriptStage:
     """A stage after a script, as ``StoredStage`` is one of a checkpoint."""
 
@@ -69,24 +53,12 @@ class ScriptStage:
             }
         return pa.concat_tables(tables.values())
 
-    def counted(self, edges):
-        return self.read(self.facts.counted(edges), by_shard=True)
-
-    def first_windows(self, asked, first):
-        return Rows(self.read(self.facts.asked(asked, first=first)))
-
-    def windows(self, asked):
-        return Rows(self.read(self.facts.asked(asked)))
-
     def key_columns(self, flow):
         return self.bound.operator.stored_keys
 
     def answer_of_keys(self, call, key, flow):
         asked = read_key(call, key, self.key_columns(flow))
         return asked, attrs.evolve(self.bound.operator.answer(Asked(Keeps.KEYS)), key=asked)
-
-    def answered(self, answer):
-        return Rows(self.read(answer))
 
     def due_of_held(self, flow):
         stage, takes = self.facts.about.rebuilt()

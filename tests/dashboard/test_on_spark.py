@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections import Counter
@@ -13,9 +14,12 @@ from starlette.testclient import TestClient
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
+from beamish.checkpoint.overview import Listing, overview
+from beamish.contract.at_rest import First
 from beamish.dashboard.server import application
 from beamish.dashboard.source import SparkSource
 from beamish.dashboard.watched import Watched
+from beamish.spark.checkpoint import inspected
 from tests.dashboard.scenes import PART
 
 KEYED = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(10)).key_by("team")
@@ -74,7 +78,7 @@ def check_equals_inspect(spark, checkpoint, facts):
         assert sum(shard["keys"] for shard in stage["shards"]) == len({window.team for window in windows})
 
 
-def test_the_page_beside_a_query_that_stops_is_upgraded_and_deleted(spark, tmp_path, query):
+def test_the_page_beside_a_query_that_stops_is_upgraded_and_deleted(spark, tmp_path, query, monkeypatch):
     checkpoint, panes = tmp_path / "checkpoint", str(tmp_path / "panes")
     source = SparkSource(spark, str(checkpoint), None, panes, panes)
     now = [0.0]
@@ -102,6 +106,12 @@ def test_the_page_beside_a_query_that_stops_is_upgraded_and_deleted(spark, tmp_p
     assert client.get(picture[0]).headers["content-type"] == "image/svg+xml"
     assert "expired" in client.get("/q/0/dropped", headers=PART).text
     assert stored_files(checkpoint) == before
+    monkeypatch.setattr(inspected, "_MOST_BYTES", 0)  # executors read what this process has read
+    by_executors = overview(bm.inspect(spark, checkpoint))
+    assert json.loads(json.dumps(by_executors.as_json()))["stages"] == seen["stages"]
+    (only,) = Listing(bm.inspect(spark, checkpoint)).rows(1, ["team=green"], First(10))
+    assert only.window in listed
+    monkeypatch.undo()
 
     query(SCORES, [row("blue", 400)])
     restarted = facts()

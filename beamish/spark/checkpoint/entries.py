@@ -54,7 +54,7 @@ def operators(spark: SparkSession, checkpoint: str) -> list[int]:
     """The ids of a query's stateful operators that are stages of a pipeline, in order."""
     metadata = checkpoint_reader(spark).format("state-metadata").load(checkpoint)
     ours = metadata.where(F.col("operatorProperties").contains('"stateName":"shard"'))
-    return [row.operatorId for row in ours.select("operatorId").distinct().orderBy("operatorId").collect()]
+    return sorted({row.operatorId for row in ours.select("operatorId").collect()})
 
 
 def check_partitions(rows: Iterable[Row], operator: int, partitions: int) -> None:
@@ -134,7 +134,7 @@ def store_of(entries: pa.Table, asked: Callable[[str], bool] = every) -> DictSto
 MOST_NAMES = 1000
 """Up to this many entries are requested by name; beyond it, all are read."""
 Notes = Mapping[int, DictStore]
-_SHARD = pa.field("shard", pa.int64())
+SHARD = pa.field("shard", pa.int64())
 
 
 def notes_pattern() -> str:
@@ -246,14 +246,15 @@ def answered(
 
     def rows(of_shard: pa.Table) -> pa.Table:
         found = answer.read(under(name or None, store_of(of_shard, is_needed)))
-        if not by_shard:
-            return found
-        return found.add_column(
-            0, _SHARD, pa.repeat(pa.scalar(of_shard["shard"][0].as_py(), pa.int64()), found.num_rows)
-        )
+        return with_shard(found, of_shard["shard"][0].as_py()) if by_shard else found
 
-    schema = answer.schema.insert(0, _SHARD) if by_shard else answer.schema
+    schema = answer.schema.insert(0, SHARD) if by_shard else answer.schema
     return of_groups(entries, "shard", rows, spark_schema(schema))
+
+
+def with_shard(rows: pa.Table, shard: int) -> pa.Table:
+    """Rows that begin with the id of their shard."""
+    return rows.add_column(0, SHARD, pa.repeat(pa.scalar(shard, pa.int64()), rows.num_rows))
 
 
 def _flat(windows: DataFrame, schema: pa.Schema) -> DataFrame:

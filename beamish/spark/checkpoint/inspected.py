@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable, without_secrets
-from beamish.contract.at_rest import Answer, Asked, AtRest, First, Keeps, read_key
+from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps, read_key
 from beamish.contract.stored import DictStore
 from beamish.contract.stored_keys import StoredKeys
 from beamish.errors import BeamishError, OptionError, StateError
@@ -25,6 +25,7 @@ from beamish.flow import Flow
 from beamish.fusion.at_rest import stages_of
 from beamish.kernels.spec import UnreadableError
 from beamish.spark.checkpoint.entries import (
+    SHARD,
     answered,
     checkpoint_reader,
     entries_of,
@@ -33,12 +34,17 @@ from beamish.spark.checkpoint.entries import (
     operators,
     state_errors,
     stores_of,
+    with_shard,
 )
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.schemas import spark_schema
 from beamish.spark.runtime.millis import watermark_us
 from beamish.stage_facts import StageFacts, stage_facts
+from beamish.tables.entries import under
 from beamish.watermarks import NO_WATERMARK_US
+
+_MOST_BYTES = 64 * 2**20
+"""Up to this size the state of a stage is read in this process."""
 
 
 @attrs.frozen(eq=False)
@@ -75,17 +81,32 @@ class StoredStage:
         """Its selected windows (``kinds/window/stored/at_rest.py``); lazy."""
         return self.answered(self.facts.asked(asked))
 
-    def first_windows(self, asked: Asked, first: First) -> DataFrame:
-        """The first of the selected windows in each shard; lazy."""
-        return self.answered(self.facts.asked(asked, first=first))
+    @cached_property
+    def _stores(self) -> Mapping[int, DictStore] | None:
+        """The stores of its shards; None: they are too large to be read here."""
+        if self.size > _MOST_BYTES:
+            return None
+        entries = self.entries.select("shard", "name", "value")
+        if self.name:
+            entries = entries.where(F.col("name").startswith(f"{self.name}/") | F.col("name").rlike(notes_pattern()))
+        return stores_of(entries.collect(), lambda entry: entry.startswith(f"{self.name}/" if self.name else ""))
 
     @state_errors()
-    def counted(self, edges: Sequence[int]) -> pa.Table:
-        """The numbers of its windows by shard, end and what they wait for (``kinds/window/stored/counted.py``)."""
-        answer = self.facts.counted(edges)
-        return answered(self.entries, self.notes, answer, self.facts.shards, self.name, by_shard=True).toArrow()
+    def read(self, answer: Answer, *, by_shard: bool = False) -> pa.Table:
+        """The rows of an answer, read here if the state is small, so that later answers start no job; else by executors.
 
-    @state_errors()
+        Args:
+            answer: what is asked.
+            by_shard: whether rows begin with the id of their shard.
+        """
+        stores = self._stores
+        if stores is None:
+            rows = answered(self.entries, self.notes, answer, self.facts.shards, self.name, by_shard=by_shard)
+            schema = answer.schema.insert(0, SHARD) if by_shard else answer.schema
+            return rows.toArrow().cast(schema)
+        tables = {shard: answer.read(under(self.name or None, store)) for shard, store in sorted(stores.items())}
+        return pa.concat_tables([with_shard(rows, shard) if by_shard else rows for shard, rows in tables.items()])
+
     def due_of_held(self, flow: Flow | None) -> pa.Array:
         """When the buffered updates of its suppress are due, on its clock; null: not by themselves.
 
@@ -93,7 +114,7 @@ class StoredStage:
             StateError: its stage cannot be read from the checkpoint, and no pipeline was given.
         """
         answer = self._at_rest(flow, Keeps.HELD).answer(Asked(Keeps.HELD))
-        return self.answered(answer).select("due").toArrow()["due"].combine_chunks()
+        return self.read(answer)["due"].combine_chunks()
 
     @property
     def keeps(self) -> Collection[Keeps]:
@@ -179,11 +200,11 @@ class Batch:
 def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
     """The batches in a checkpoint, in order (StateError: not the checkpoint of a query that has run a batch)."""
     try:
-        offsets = {row.batch: row for row in _log(spark, checkpoint, "offsets").collect()}
-        commits = {row.batch: row for row in _log(spark, checkpoint, "commits").collect()}
+        rows = _log(spark, checkpoint, "offsets", "commits").collect()
     except AnalysisException as error:
         why = without_secrets(str(error).partition("\n")[0], checkpoint)
         raise _no_checkpoint(checkpoint, why) from None
+    offsets, commits = ({row.batch: row for row in rows if row.log == log} for log in ("offsets", "commits"))
     batches = [
         Batch(
             number,
@@ -214,11 +235,12 @@ def _no_checkpoint(checkpoint: str, why: str) -> StateError:
     )
 
 
-def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
-    """Spark's log of offsets or commits: a file per batch, whose second line is JSON."""
+def _log(spark: SparkSession, checkpoint: str, *names: str) -> DataFrame:
+    """Spark's logs of offsets and commits: a file per batch, whose second line is JSON."""
     reader = checkpoint_reader(spark).options(ignoreMissingFiles=True)
-    columns = "value", "_metadata.file_name", "_metadata.file_modification_time"
-    files = reader.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).select(*columns)
+    columns = [f"_metadata.{name}" for name in ("file_name", "file_path", "file_modification_time")]
+    folders = [f"{checkpoint.rstrip('/')}/{name}" for name in names]
+    files = reader.text(folders, wholetext=True).select("value", *columns)
     said = F.get(F.split("value", "\n"), F.lit(1))
 
     def number(field: str) -> Any:
@@ -226,6 +248,7 @@ def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
 
     return files.where(F.col("file_name").rlike(r"^\d+$")).select(
         F.col("file_name").cast("bigint").alias("batch"),
+        F.regexp_extract("file_path", "([^/]+)/[^/]+$", 1).alias("log"),
         number("batchTimestampMs").alias("clock"),
         number("batchWatermarkMs").alias("watermark"),
         number("nextBatchWatermarkMs").alias("next"),
