@@ -116,6 +116,7 @@ ON_TOP = (
     "questions-errors",
     "reference/accumulations",
     "reference/key-sets",
+    "replay",
     "reference/over",
     "rules/features",
     "rules/gaps",

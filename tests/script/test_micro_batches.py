@@ -60,12 +60,3 @@ def test_a_watermark_of_an_input_does_not_go_back():
 def test_a_picture_has_the_rows_of_both_inputs():
     (panel,) = bm.plot.timeline(COUNTED, SCRIPT).picture.panels
     assert len(panel.points) == 6
-
-
-@pytest.mark.spark
-def test_spark_gives_the_same(spark):
-    script = (
-        TestStream().step({"a": [row(1)], "b": [row(2), row(3)]}).step({"a": [row(4)]}, watermark={"a": 20, "b": 5})
-    )
-    script = script.step({"a": [row(5)], "b": [row(6)]}, watermark={"b": 12})
-    assert script.on_spark(spark, COUNTED, shards=1) == COUNTED.run(script)
