@@ -389,7 +389,7 @@ class PrometheusMetrics:
     def __init__(self, port: int | None, path: str | Path | None) -> None:
         if (port is None and path is None) or (port is not None and type(port) is not int):
             raise OptionError(
-                f"Listener(port={printable(port)}, path={printable(path)}): give a port (0: any free one), or the path of a file, or both"
+                f"Listener(port={printable(port)}, path={printable(path)}): give a port (0: any free one), or the path of a file, or both; or record=, or spans=True"
             )
         try:
             import prometheus_client as prometheus

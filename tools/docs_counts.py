@@ -108,6 +108,7 @@ ON_TOP = (
     "gaps",
     "joins",
     "key-sets",
+    "monitoring",
     "nexmark",
     "over",
     "peers",
