@@ -73,7 +73,9 @@ class RangedRecords(SegmentedRecords[G], Generic[G]):
         """The range in which hashes lie, as a position in ``order``, which is not empty."""
         index, count = self.segments.index, len(order)
         both = [np.concatenate([index[name][order], own]) for name, own in (("group", group), ("place", place))]
-        by = sort_order([*both, np.arange(count + len(group)) >= count])  # a range begins with its first record
+        by = sort_order(
+            [*both, (np.arange(count + len(group)) >= count).astype(np.int64)]
+        )  # a range begins with its first record
         before = np.empty(len(by), np.int64)
         before[by] = np.cumsum(by < count)
         return np.maximum(before[count:] - 1, 0)

@@ -94,8 +94,9 @@ class TableJoinShard(NotedShard):
         return [*self._drops.updates, *out]
 
     def save(self) -> None:
-        for table in (*self._rows, self._values):
-            table.save(self.clocks.watermark_us)
+        for table in self._rows:
+            table.save()
+        self._values.save()
         super().save()
 
     def _take(self, bundles: Mapping[int, pa.Table]) -> Updates:

@@ -103,7 +103,7 @@ def _unmatched(number: int, own: Side, other: Side, pairs: Flags) -> Joined:
     was, now = (~pairs | (counts == 0) for counts in (other.was, other.now))
     more = own.new * now[own.code] - own.old * was[own.code]
     at, none = np.arange(len(own.rows)), np.full(len(own.rows), NO_ENTRY)
-    return _differing(*((at, none) if number == LEFT else (none, at)), more)
+    return _differing(at, none, more) if number == LEFT else _differing(none, at, more)
 
 
 def _differing(left: Ints, right: Ints, more: Ints) -> Joined:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import beamish as bm
 from beamish.accumulations import Sum
 from beamish.triggers import Always
+from tests.spark.conftest import Files
 from tests.spark.writing import written
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
@@ -38,8 +39,9 @@ def pairs(rows):
     return sorted((row.buyer, row.orders and row.orders.euros, row.customers and row.customers.city) for row in rows)
 
 
-def test_a_stream_that_is_restarted_and_a_batch_have_the_join_of_both_tables(files, spark, tmp_path):
-    orders, customers = files(**ORDER), files(**CUSTOMER)
+def test_a_stream_that_is_restarted_and_a_batch_have_the_join_of_both_tables(spark, tmp_path):
+    orders = Files(spark, tmp_path / "orders", pa.schema(ORDER))
+    customers = Files(spark, tmp_path / "customers", pa.schema(CUSTOMER))
     orders.add(order(1, "ann", 5), order(2, "bob", 3), order(3, "eve", 1))
     customers.add(customer("ann", "Rome"), customer("bob", "Rome"), customer("joe", "Oslo"))
 

@@ -107,8 +107,9 @@ class TableJoinTwin:
         count.subtract(map(identity, before))
         example = {identity(one): one for one in (*before, *after)}
         for kind, sign in ((PaneKind.RETRACTION, -1), (PaneKind.PANE, 1)):
-            for one in sorted((example[name] for name, more in count.items() if more * sign > 0), key=place):
-                yield from [self.pane(one, kind)] * abs(count[identity(one)])
+            differing = [example[name] for name, more in count.items() if more * sign > 0]
+            for joined in sorted(differing, key=place):
+                yield from [self.pane(joined, kind)] * abs(count[identity(joined)])
 
     def apply(self, number: int, one: Arrival) -> DropReason | None:
         """Add or remove a row; returns why it is dropped."""
