@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         StateError,
         UserFunctionError,
     )
-    from beamish.joining import as_of_join, merge
+    from beamish.joining import as_of_join, merge, table_join
     from beamish.kernels.key_sets import Cube, GroupingSets, Rollup
     from beamish.kinds.over.options import (
         DenseRank,
@@ -115,7 +115,7 @@ else:
             "beamish.checkpoint.inspection": "Inspection inspect",
             "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredKey StoredVersion",
             "beamish.checkpoint.upgrade": "Upgrade check_upgrade migrate",
-            "beamish.joining": "as_of_join merge",
+            "beamish.joining": "as_of_join merge table_join",
             "beamish.kernels.key_sets": "Cube GroupingSets Rollup",
             "beamish.kinds.over.options": "DenseRank FirstValue Lag LastValue Lead Preceding PrecedingRows Rank RowNumber Unbounded",
             "beamish.kinds.suppress.option": "Buffer Suppress UntilTimeLimit UntilWindowCloses",
@@ -241,6 +241,7 @@ __all__ = [
     "replay",
     "sinks",
     "sql",
+    "table_join",
     "testing",
     "triggers",
 ]

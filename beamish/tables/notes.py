@@ -27,7 +27,7 @@ _USUAL = {"direction": "backward", "as_of": "event_time"}
 _SPANS = ("tolerance", "within")
 """Parts of identities in microseconds."""
 
-DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS = (
+DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS, TABLE_JOIN = (
     "duplicates",
     "changes",
     "table",
@@ -35,6 +35,7 @@ DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS = (
     "over",
     "rolling",
     "upserts",
+    "joined",
 )
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
 OWN = "kind"
@@ -49,6 +50,7 @@ _KINDS: Mapping[str, tuple[str, Collection[str]]] = {
     OVER: ("a stage of over(...)", ()),
     ROLLING: ("a stage with rolling spans", ()),
     UPSERTS: ("a stage of upserts(...)", ()),
+    TABLE_JOIN: ("a join of changing tables", ()),
 }
 """The description of each, and entries of other forms of the kind, which it compares itself."""
 KIND_ENTRIES = (*_KINDS, OWN)
