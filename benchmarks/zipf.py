@@ -10,7 +10,7 @@ EXPONENT = 1.1
 
 
 def keys_in_window(keys: int, rows: float, distribution: str) -> float:
-    """How many keys have rows in a window of so many rows, as expected."""
+    """The expected number of keys with rows in a window of this many rows."""
     edges = np.unique(np.geomspace(1, keys + 1, 20_000).astype(np.int64))
     ranks = np.diff(edges)
     if distribution == "uniform":

@@ -38,7 +38,7 @@ TABLES = {"person": "persons", "auction": "auctions", "bid": "bids"}
 """The folder of each table."""
 WARM = 0.75
 VERSION = "2.3.0"
-"""Of flink/pom.xml."""
+"""The version of Flink, as in flink/pom.xml."""
 _PARALLELISM = 2
 _MINIBATCH = {
     "table.exec.mini-batch.enabled": "true",
