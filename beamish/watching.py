@@ -288,7 +288,7 @@ def progress(query: Any, *, name: str = "beamish", every: int = 1) -> Totals:
         while True:
             active = query.isActive
             for batch in query.recentProgress:
-                if batch.batchId > shown:
+                if batch.batchId > shown and "addBatch" in batch.durationMs:  # not a report that the query is idle
                     shown = batch.batchId
                     totals.add(BatchCounts.read(batch, name))
                     view.show(shown, totals)

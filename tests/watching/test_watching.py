@@ -26,7 +26,7 @@ def batch(number, rows, counts, *shards, watermark="2024-05-01T10:00:00.000Z"):
         batchId=number,
         numInputRows=rows,
         timestamp="2024-05-01T10:05:00.000Z",
-        durationMs={"triggerExecution": 500},
+        durationMs={"triggerExecution": 500, "addBatch": 400},
         eventTime={"watermark": watermark} if watermark else {},
         stateOperators=[SimpleNamespace(memoryUsedBytes=2**20)],
         observedMetrics=observed,
@@ -104,6 +104,17 @@ def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):
     first, last = capsys.readouterr().out.splitlines(keepends=True)
     assert first.startswith("batch 0: rows 5 (10 per second); watermark none yet; panes 2 early, ")
     assert last == LINE
+
+
+def test_a_report_of_an_idle_query_is_no_batch(capsys, monkeypatch):
+    """After ten seconds without data Spark reports the number that the next batch will have."""
+    idle = batch(2, 0, None)
+    idle.durationMs = {"latestOffset": 4, "triggerExecution": 5}
+    monkeypatch.setattr(module, "_console", lambda: None)
+    monkeypatch.setattr(Query, "recentProgress", [*BATCHES[:2], idle, idle, *BATCHES[2:]])
+    totals = bm.progress(Query(), every=9)
+    assert (totals.batches, totals.rows, totals.panes[bm.PaneTiming.ON_TIME]) == (4, 8, 1)
+    assert capsys.readouterr().out.splitlines()[-1] + "\n" == LINE
 
 
 def test_progress_of_an_unobserved_query_counts_nothing(capsys, monkeypatch):
