@@ -220,7 +220,7 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
     (
         r'Cannot run program "([^"]*python[^"]*)"',
         SparkSetupError,
-        f"Spark cannot run {{0!r}}: set PYSPARK_PYTHON to a Python that the driver's machine and every executor have ({_DOCS})",
+        f"Spark cannot run {{0!r}}: set PYSPARK_PYTHON to a Python (under Spark Connect its absolute path) that the driver's machine and every executor have ({_DOCS})",
     ),
     (
         r"Python worker (?:failed )?to connect back",

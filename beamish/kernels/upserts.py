@@ -137,7 +137,7 @@ class Marked:
         last: the mark of the last batch, or None.
         exists: whether the table exists.
         has_rows: whether it has rows.
-        drop: the statements that remove the table and its mark.
+        drop: how to remove the table and its mark: "run ...".
         contents: its rows now; None: not counted.
         lost: how another writer removed rows after the last batch; empty: unknown, or not at all.
         accept: the statement that accepts the table as it is.
@@ -239,7 +239,7 @@ class Marked:
 
     @property
     def _begin_anew(self) -> str:
-        return f"to fill the table again from the source, stop the query, run {self.drop}; then start from an empty checkpoint"
+        return f"to fill the table again from the source, stop the query, {self.drop}; then start from an empty checkpoint"
 
     def _rebuild(self, restore: str = "Restore what was deleted") -> str:
         return (

@@ -114,12 +114,12 @@ def marked(cursor: Any, database: Database, table: TableName, added: Sequence[st
     same = database.same_name("table_name", table.name)
     found = rows_of(cursor, f"SELECT table_name, query_id, batch_id, {', '.join(_ADDED)} FROM {marks.sql} WHERE {same}")
     mine = f"WHERE table_name IN ({', '.join(literal(row[0]) for row in found) or literal(table.name)})"
-    drop = f"DROP TABLE IF EXISTS {table.sql}; DELETE FROM {marks.sql} {mine}"
+    drop = f"run DROP TABLE IF EXISTS {table.sql}; DELETE FROM {marks.sql} {mine}"
     if len(found) > 1:
         named = ", ".join(f"{name} of the query {query}" for name, query, *_ in found)
         raise SinkError(
             f"table {table}: {marks} has several marks for it ({named}), which are names of one table: two queries wrote it, and changes "
-            f"of two queries cannot be ordered. Give each query a table of its own; to fill one again from the source, stop both, run {drop}; then start from "
+            f"of two queries cannot be ordered. Give each query a table of its own; to fill one again from the source, stop both, {drop}; then start from "
             "empty checkpoints"
         )
     last = read_mark(*found[0][1:]) if found else None

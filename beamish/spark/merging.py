@@ -383,7 +383,7 @@ class _Target:
         has_rows = exists and last is None and not self.spark.table(self.sink.table).isEmpty()
         by_path = "/" in self.sink.table  # such as delta.`/folder/hourly`, whose files DROP TABLE keeps
         shown = printable_text(self.sink.table)
-        drop = f"{'rm -r, of the folder of' if by_path else 'DROP TABLE IF EXISTS'} {shown}"
+        drop = f"{'delete the folder of' if by_path else 'run DROP TABLE IF EXISTS'} {shown}"
         return Marked(
             shown,
             last,
