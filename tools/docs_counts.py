@@ -128,6 +128,7 @@ ON_TOP = (
     "rules/stage-rows",
     "rules/upserts",
     "upserts",
+    "watch",
 )
 """Pages of kinds of stages, lists of names, and what peers differ in: the limit of all words does not count them."""
 

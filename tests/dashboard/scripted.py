@@ -86,6 +86,14 @@ def stages_of(pipeline: bm.Pipeline, script: TestStream, query_us: int = NO_WATE
     ]
 
 
+def sharded(pipeline: bm.Pipeline, scripts: Sequence[TestStream]) -> ScriptStage:
+    """A stage with a shard after each script, which have different keys."""
+    each = [stages_of(pipeline, script)[0] for script in scripts]
+    stores = {shard: stage.stores[0] for shard, stage in enumerate(each)}
+    about = descriptions(list(stages_after(pipeline.flow.completed, scripts[0].events))[-1][0])[0]
+    return ScriptStage(0, stage_facts(stores, about, each[0].bound.operator), stores, each[0].bound)
+
+
 def _keeps(bound):
     return bound.stage.keeps(bound.operator.takes)
 

@@ -21,7 +21,7 @@ from beamish.errors import StateError
 from beamish.testing import TestStream
 from tests.chromium import shown_as, started, until
 from tests.dashboard.scenes import SCORES, SCRIPT, row
-from tests.dashboard.scripted import ScriptSource, batch, stages_of
+from tests.dashboard.scripted import ScriptSource, batch, sharded, stages_of
 
 pytestmark = pytest.mark.browser
 
@@ -67,6 +67,15 @@ def served(browser, *sources, every=1.0):
         server.should_exit = True
         thread.join(10)
         listening.close()
+
+
+@contextmanager
+def at_time(browser, ms):
+    """Pages that are opened see this time."""
+    source = {"source": f"Date.now = () => {ms}"}
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
+    yield
+    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
 def words(browser, selector="#facts"):
@@ -156,24 +165,31 @@ def test_the_page_asks_no_other_host(browser):
 
 def scenes():
     """Queries to look at: on time, one with an idle input, one with skew, a chain."""
-    teams = ["red", "blue", "green"]
-    rows = [row(team, 1_700_000_000 + second * 7, second % 5) for second in range(100) for team in teams]
-    on_time = TestStream().add(rows).advance_watermark_to(1_700_000_500)
-    idle = TestStream().add(rows, input="orders").add(rows[:12], input="payments").advance_watermark_to(1_700_000_010)
-    log = [batch(number, 1_700_000_000 + min(number, 12) * 10, seconds=1 + number % 5) for number in range(40)]
+    start, teams = 1_700_000_000, ["red", "blue", "green"]
+    rows = [row(team, start + second * 7, second % 5) for second in range(85) for team in teams]
+    on_time = TestStream().add(rows).advance_watermark_to(start + 510)
+    idle = TestStream().add(rows, input="orders").add(rows[:12], input="payments").advance_watermark_to(start + 11)
+    timely = [batch(number, start + number * 60 - 90, seconds=1 + number % 4) for number in range(11)]
+    standing = [batch(number, start + 11 if number else None, seconds=1 + number % 5) for number in range(31)]
+    shards = [
+        TestStream()
+        .add([row(f"team {shard}", start + second * 7) for second in range(700 if shard == 3 else 90)])
+        .advance_watermark_to(start + 510)
+        for shard in range(8)
+    ]
     return {
-        "on-time": ScriptSource(
-            [batch(n, 1_700_000_000 + n * 12.5, seconds=1 + n % 4) for n in range(41)], stages_of(SCORES, on_time)
-        ),
-        "idle": ScriptSource(log, stages_of(MERGED, idle)),
-        "chain": ScriptSource.after(CHAINED, on_time),
+        "on-time": ScriptSource(timely, stages_of(SCORES, on_time)),
+        "idle": ScriptSource(standing, stages_of(MERGED, idle)),
+        "skew": ScriptSource(timely, [sharded(SCORES, shards)]),
+        "chain": ScriptSource(timely, stages_of(CHAINED, on_time)),
     }
 
 
-@pytest.mark.parametrize("name", ["on-time", "idle", "chain"])
+@pytest.mark.parametrize("name", ["on-time", "idle", "skew", "chain"])
 @pytest.mark.parametrize(("width", "dark"), [(1100, False), (1100, True), (390, False), (390, True)])
 def test_the_page_fits_wide_and_narrow(browser, pictures, name, width, dark):
-    with served(browser, scenes()[name]) as address:
+    scene = scenes()[name]
+    with served(browser, scene) as address, at_time(browser, scene.log[-1].clock_us / 1000 + 12_000):
         shown_as(browser, width=width, height=900, dark=dark)
         browser.get(address)
         until(lambda: "team" in words(browser, "#explore"))
@@ -189,4 +205,5 @@ def test_the_page_fits_wide_and_narrow(browser, pictures, name, width, dark):
         browser.save_screenshot(str(pictures / f"{name}-{width}-{'dark' if dark else 'light'}.png"))
         ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert ground == ("rgb(18, 22, 30)" if dark else "rgb(255, 255, 255)")
+        assert "12 s ago" in words(browser, ".status")
         check_quiet(browser)

@@ -23,7 +23,7 @@ from beamish.testing import TestStream
 from beamish.watching import BatchCounts, PrometheusMetrics
 from tests.checkpoints.cases import CASES
 from tests.dashboard.scenes import PART, SCORES, SCRIPT, row
-from tests.dashboard.scripted import ScriptSource, batch, stages_of
+from tests.dashboard.scripted import ScriptSource, batch, sharded, stages_of
 
 HOSTILE = "<script>alert(1)</script>\u202e\"'&"
 
@@ -276,6 +276,16 @@ def test_fused_stages_are_framed_together():
     together = client_of(ScriptSource([batch(0)], fused)).get("/q/0/").text
     assert together.count('<rect x="') > apart.count('<rect x="')
     assert 'class="fused"' in together
+
+
+def test_skew_is_shown_by_shard():
+    scripts = [
+        TestStream().add([row(f"team {shard}", 60 * minute) for minute in range(many)])
+        for shard, many in enumerate((2, 9, 1))
+    ]
+    shown = client_of(ScriptSource([batch(0)], [sharded(SCORES, scripts)])).get("/q/0/").text
+    assert "Windows per shard: the largest has 2.2 times the mean" in shown
+    assert "shard 1: 9 windows, 1 key" in shown
 
 
 def test_panes_are_drawn_light_and_dark_if_they_are_kept():

@@ -133,8 +133,10 @@ def _local_session() -> SparkSession:
         .config("spark.log.level", "ERROR")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "8")
-        .config("spark.sql.codegen.wholeStage", "false")  # compiling a query costs more than its few rows
+        # few rows are read: compiling a query, and the JVM's second compiler, cost more than they save
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
 
