@@ -267,6 +267,74 @@ def test_offsets_begin_where_the_query_began_and_new_partitions_at_their_first()
     assert TOPICS._spans('{"clicks": {"0": 9, "1": 2}}', '{"clicks": {"0": 9, "1": 4}}') == {"clicks": {"1": (2, 4)}}
 
 
+class Topic:
+    """A session whose Kafka topic has the records of partition 0 from an offset on."""
+
+    def __init__(self, first):
+        self.first, self.read, self.asked = first, self, []
+
+    def format(self, _):
+        return Reading(self, {})
+
+    def createDataFrame(self, rows, schema):  # noqa: N802
+        return Records([])
+
+
+class Reading:
+    """A reader of it."""
+
+    def __init__(self, topic, options):
+        self._topic, self._options = topic, options
+
+    def options(self, **options):
+        return Reading(self._topic, {**self._options, **options})
+
+    def option(self, name, value):
+        return self.options(**{name: value})
+
+    def load(self):
+        self._topic.asked.append(self._options)
+        first, last = (json.loads(self._options[name])["clicks"]["0"] for name in ("startingOffsets", "endingOffsets"))
+        return Records(range(max(first, self._topic.first), last))
+
+
+class Records:
+    """Its records."""
+
+    def __init__(self, offsets):
+        self._offsets = offsets
+
+    def groupBy(self, *_):  # noqa: N802
+        return self
+
+    def agg(self, _):
+        return self
+
+    def collect(self):
+        return [{"topic": "clicks", "partition": 0, "first": min(self._offsets)}] if self._offsets else []
+
+
+def upto(offset):
+    return json.dumps({"clicks": {"0": offset}})
+
+
+@pytest.mark.spark  # min() of a column needs a session
+@pytest.mark.parametrize(("first", "lost", "reads"), [(0, 0, 1), (3, 0, 1), (4, 1, 2), (5, 1, 2), (6, 2, 2), (9, 3, 2)])
+def test_batches_whose_records_are_gone(spark, first, lost, reads):
+    topic, ends = Topic(first), [upto(end) for end in (5, 7, 9)]
+    asked = Asked("kafka", {"kafka.bootstrap.servers": "b", "subscribe": "clicks", "maxOffsetsPerTrigger": "2"}, None)
+    spans = list(zip([None, *ends], ends, strict=False))
+    assert TOPICS.lost(cast("Any", topic), asked, spans) == lost
+    assert len(topic.asked) == reads
+    assert topic.asked[-1] == {
+        "kafka.bootstrap.servers": "b",
+        "assign": '{"clicks": [0]}',
+        "failOnDataLoss": "false",
+        "startingOffsets": upto(3),
+        "endingOffsets": upto(4 if reads == 1 else 9),
+    }
+
+
 @pytest.mark.parametrize(
     ("path", "asked", "fits"),
     [

@@ -170,11 +170,24 @@ class PastTopics:
         rows: DataFrame = reader.load()
         return rows
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
-        each = [self._spans(*span) for span in spans]
-        rows = self.frame(spark, asked, spans[0][0], spans[-1][1])
+    @staticmethod
+    def _least(rows: DataFrame) -> dict[tuple[str, str], int]:
+        """The least offset of each topic and partition."""
         least = rows.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
-        there = {(row.topic, str(row.partition)): row.first for row in least} if any(each) else {}
+        return {(row["topic"], str(row["partition"])): row["first"] for row in least}
+
+    def _has_first(self, spark: SparkSession, asked: Asked, spans: Mapping[str, Mapping[str, tuple[int, int]]]) -> bool:
+        """Whether the first record of each partition is there: then all are, and need not be looked for."""
+        firsts = {topic: {number: max(first, 0) for number, (first, _) in of.items()} for topic, of in spans.items()}
+        seconds = {topic: {number: first + 1 for number, first in of.items()} for topic, of in firsts.items()}
+        found = self._least(self.frame(spark, asked, json.dumps(firsts), json.dumps(seconds)))
+        return len(found) == sum(map(len, firsts.values()))
+
+    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
+        if self._has_first(spark, asked, self._spans(spans[0][0], spans[-1][1])):
+            return 0
+        each = [self._spans(*span) for span in spans]
+        there = self._least(self.frame(spark, asked, spans[0][0], spans[-1][1]))
         gone = [
             place
             for place, of in enumerate(each, 1)
