@@ -318,9 +318,11 @@ def _made(
     past = read_rows(flow, inputs, batches, where, reports=several)
     names = [source.name for source in flow.sources]
     if not any(rows for of in past.rows.values() for rows in of.values()):
+        first, last = batches[0].number, batches[-1].number
+        before = f"; the batches before {first} cannot be read, unless record= has them" if first else ""
         raise OptionError(
-            f"replay(key={printable(dict(key))}): batches {batches[0].number} to {batches[-1].number} have no row of it; a key is given by the "
-            f"output's columns, {[str(name) for name in flow.gives.keys]}"
+            f"replay(key={printable(dict(key))}): batches {first} to {last} have no row of it{before}. A key is given by the output's columns, "
+            f"{[str(name) for name in flow.gives.keys]}"
         )
     bundles = [Bundle(tuple(rows), name) for name in names for rows in past.rows[name].values()]
     bound = flow.bind(script_rows(flow, bundles).schemas, shards=1)

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 
 import beamish as bm
 from beamish import __main__ as program
+from beamish.accumulations import Count
 from beamish.script import steps_of
 from beamish.spark.runtime import session
+from beamish.triggers import AfterProcessingTime, AfterWatermark
 from tests.replays import replay_app as app
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -182,3 +185,38 @@ def test_a_replay_of_a_join_has_both_inputs_in_one_step(spark, folder, monkeypat
 
     with pytest.raises(bm.OptionError, match="that it makes: 1; the sources of the query: 2"):
         bm.replay(spark, folder / "checkpoint", app.joined, input=one)
+
+
+@pytest.mark.deep  # three runs that wait for the clock
+def test_a_replay_has_the_clock_of_heartbeats_and_batches_of_a_record(spark, folder):
+    def row(k, second):
+        return {"k": k, "ts": NOON + timedelta(seconds=second), "v": 1}
+
+    def orders(given):
+        files = given.readStream.schema("k string, ts timestamp, v int").option("maxFilesPerTrigger", 1)
+        return files.parquet(f"{folder}/orders")
+
+    idle = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout="2 seconds")).key_by("k")
+    early = AfterWatermark(early=AfterProcessingTime("1 second"))
+    counted = idle.window(bm.FixedWindows(60)).trigger(early).accumulating().accumulate(n=Count())
+    add_tables(folder, "orders", [[row("a", 1), row("b", 2)], [row("a", 30)], [row("a", 70), row("b", 71)]])
+    listener = bm.Listener(record=folder / "record.jsonl")
+    spark.streams.addListener(listener)
+    for _ in range(2):
+        run(counted.apply(orders(spark)), folder)
+        time.sleep(2.5)
+    stored = panes_of(spark, folder)
+    whole = bm.replay(spark, folder / "checkpoint", counted, key="a", input=orders, panes=stored)
+    assert (whole.differs_in, len(whole.came) > 2) == (None, True)
+    spark.streams.removeListener(listener)
+    for name in ("offsets", "commits"):
+        for number in (0, 1):
+            (folder / "checkpoint" / name / str(number)).unlink()
+            (folder / "checkpoint" / name / f".{number}.crc").unlink(missing_ok=True)
+    with pytest.raises(bm.OptionError, match="the batches before 3 cannot be read, unless record= has them"):
+        bm.replay(spark, folder / "checkpoint", counted, key="a", input=orders, panes=stored)
+    again = bm.replay(
+        spark, folder / "checkpoint", counted, key="a", input=orders, panes=stored, record=folder / "record.jsonl"
+    )
+    assert [event.rows for event in again.script.events] == [event.rows for event in whole.script.events]
+    assert again.differs_in is None

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 import beamish as bm
+from beamish import __main__ as program
 from beamish.accumulations import Count, Sum
 from beamish.pane import Pane, PaneTiming, Window
 from beamish.recording import RecordedBatch, Recorder, read_record
@@ -16,6 +17,16 @@ from beamish.replays.masking import Masks
 from beamish.replays.needed import read_key, rows_needed
 from beamish.replays.steps import BatchStep, Stepper, fewest, selection, within
 from beamish.script import MicroBatch, Step
+from beamish.spark.replay.log import PastBatch, PastQuery
+from beamish.spark.replay.sources import (
+    Asked,
+    PastFiles,
+    PastSession,
+    PastTopics,
+    _numberings,
+    files_as_they_are,
+    made_by,
+)
 from beamish.testing import TestStream
 from tests.refused import cases, refused
 
@@ -198,7 +209,168 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         read_record(path)
 
 
+def query_of(*lines):
+    """A query with these offsets of each source after its first batches."""
+    ends = list(zip(*lines, strict=True))
+    starts = [(None,) * len(lines), *ends]
+    return PastQuery(
+        "q", [PastBatch(n, n, None, start, end) for n, (start, end) in enumerate(zip(starts, ends, strict=False))]
+    )
+
+
+FILES, MORE, TICKS = (
+    ['{"logOffset":0}', '{"logOffset":1}'],
+    ['{"logOffset":0}', '{"logOffset":2}'],
+    ['{"tick": 1, "clock_us": 5000000}', '{"tick": 2, "clock_us": 6000000}'],
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "numberings"),
+    [
+        ([FILES, MORE], [[0, 1], [0, 1], [0, 1]]),
+        ([FILES, TICKS, MORE, TICKS, FILES], [[0, 1, 2, 3, 4], [0, 1, 2, 1, 3], [0, 1, 2, 1, 0]]),
+    ],
+)
+def test_a_source_that_is_there_twice_may_have_one_folder(lines, numberings):
+    assert list(_numberings(query_of(*lines))) == numberings
+
+
+def test_heartbeats_are_the_clock_and_no_source():
+    query = query_of(FILES, TICKS)
+    assert (query.sources, query.has_heartbeats) == ([0], True)
+    assert [batch.heartbeat_us() for batch in query.batches] == [5_000_000, 6_000_000]
+    assert query_of(FILES).batches[0].heartbeat_us() is None
+
+
+TOPICS = PastTopics('{"clicks": {"0": 3}}', frozenset({"clicks"}))
+
+
+@pytest.mark.parametrize(
+    ("options", "fits"),
+    [
+        ({"subscribe": "views, clicks"}, True),
+        ({"Subscribe": "views"}, False),
+        ({"subscribePattern": "cl.*"}, True),
+        ({"subscribePattern": "c"}, False),
+        ({"assign": '{"clicks": [0]}'}, True),
+    ],
+)
+def test_the_topics_of_a_call_are_recognised(options, fits):
+    assert TOPICS.fits(Asked("kafka", options, None)) is fits
+    assert not TOPICS.fits(Asked("parquet", options, None))
+
+
+def test_offsets_begin_where_the_query_began_and_new_partitions_at_their_first():
+    end = '{"clicks": {"0": 9, "1": 4, "2": 0}}'
+    assert TOPICS._spans(None, end) == {"clicks": {"0": (3, 9), "1": (-2, 4), "2": (-2, 0)}}
+    assert TOPICS._spans('{"clicks": {"0": 9, "1": 2}}', '{"clicks": {"0": 9, "1": 4}}') == {"clicks": {"1": (2, 4)}}
+
+
+class Topic:
+    """A session whose Kafka topic has the records of partition 0 from an offset on."""
+
+    def __init__(self, first):
+        self.first, self.read, self.asked = first, self, []
+
+    def format(self, _):
+        return Reading(self, {})
+
+    def createDataFrame(self, rows, schema):  # noqa: N802
+        return Records([])
+
+
+class Reading:
+    """A reader of it."""
+
+    def __init__(self, topic, options):
+        self._topic, self._options = topic, options
+
+    def options(self, **options):
+        return Reading(self._topic, {**self._options, **options})
+
+    def option(self, name, value):
+        return self.options(**{name: value})
+
+    def load(self):
+        self._topic.asked.append(self._options)
+        first, last = (json.loads(self._options[name])["clicks"]["0"] for name in ("startingOffsets", "endingOffsets"))
+        return Records(range(max(first, self._topic.first), last))
+
+
+class Records:
+    """Its records."""
+
+    def __init__(self, offsets):
+        self._offsets = offsets
+
+    def groupBy(self, *_):  # noqa: N802
+        return self
+
+    def agg(self, _):
+        return self
+
+    def collect(self):
+        return [{"topic": "clicks", "partition": 0, "first": min(self._offsets)}] if self._offsets else []
+
+
+def upto(offset):
+    return json.dumps({"clicks": {"0": offset}})
+
+
+@pytest.mark.spark  # min() of a column needs a session
+@pytest.mark.parametrize(("first", "lost", "reads"), [(0, 0, 1), (3, 0, 1), (4, 1, 2), (5, 1, 2), (6, 2, 2), (9, 3, 2)])
+def test_batches_whose_records_are_gone(spark, first, lost, reads):
+    topic, ends = Topic(first), [upto(end) for end in (5, 7, 9)]
+    asked = Asked("kafka", {"kafka.bootstrap.servers": "b", "subscribe": "clicks", "maxOffsetsPerTrigger": "2"}, None)
+    spans = list(zip([None, *ends], ends, strict=False))
+    assert TOPICS.lost(cast("Any", topic), asked, spans) == lost
+    assert len(topic.asked) == reads
+    assert topic.asked[-1] == {
+        "kafka.bootstrap.servers": "b",
+        "assign": '{"clicks": [0]}',
+        "failOnDataLoss": "false",
+        "startingOffsets": upto(3),
+        "endingOffsets": upto(4 if reads == 1 else 9),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "fits"),
+    [
+        ("file:///in/plays/1.json", "/in/plays", True),
+        ("file:///in/plays/1.json", "file:///in/pla*/", True),
+        ("file:///in/a%20b/1.json", "/in/a b", True),
+        ("s3a://bucket/in/1.json", "s3a://bucket/in", True),
+        ("file:///in/views/1.json", "/in/plays", False),
+    ],
+)
+def test_the_folder_of_a_call_is_recognised(path, asked, fits):
+    assert PastFiles([(0, path)]).fits(Asked("json", {}, None, (asked,))) is fits
+
+
+def test_a_reader_takes_the_calls_of_a_stream_reader():
+    calls = []
+    spark = PastSession(cast("Any", SimpleNamespace(conf="of the session")), calls.append)
+    spark.readStream.format("kafka").option("subscribe", "t").options(a=True, b=None).load()
+    spark.readStream.schema("a int").option("multiLine", 5).json("/in")
+    spark.readStream.load("/in", format="orc")
+    assert calls == [
+        Asked("kafka", {"subscribe": "t", "a": "true"}, None),
+        Asked("json", {"multiLine": "5"}, "a int", ("/in",)),
+        Asked("orc", {}, None, ("/in",)),
+    ]
+    assert spark.conf == "of the session"
+
+
 REFUSED = {
+    "an input that is a stream": lambda: made_by(cast("Any", 5), [None]),
+    "an input of no name": lambda: made_by({"c": print}, ["a", "b"]),
+    "a function that returns nothing": lambda: made_by(lambda _: None, ["a", "b"])(None),
+    "Kafka without a function": lambda: files_as_they_are({0: TOPICS}, [None]),
+    "text files without a function": lambda: files_as_they_are({0: PastFiles([(0, "file:///in/1.txt")])}, [None]),
+    "a table that streams": lambda: PastSession(cast("Any", None), print).readStream.table("t"),
+    "a key that is no JSON": lambda: program._key(["{team"]),
     "no such key column": lambda: read_key(PLAYS.flow, {"user": 1}),
     "a value for several key columns": lambda: read_key(MINUTES.flow, "red"),
     "a mask of no column": lambda: Masks.of(["name"], [{"user": 1}], ["user"]),

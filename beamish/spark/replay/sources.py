@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 import attrs
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -73,10 +74,6 @@ class PastSource(Protocol):
         """Its rows between two offsets."""
         ...
 
-    def gave(self, start: str | None, end: str | None) -> object:
-        """Its rows between two offsets, as something that is equal for equal rows."""
-        ...
-
     def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
         """The number of the first spans whose rows it no longer has in full."""
         ...
@@ -97,9 +94,6 @@ class PastFiles:
             return False
         places = [os.path.abspath(_place(_literal(path))) for path in asked.paths]  # noqa: PTH100 - it may be of another file system
         return not self.files or any(_place(self.files[0][1]).startswith(place) for place in places)
-
-    def gave(self, start: str | None, end: str | None) -> object:
-        return self.paths(start, end)
 
     def paths(self, start: str | None, end: str | None) -> list[str]:
         """The paths between two offsets."""
@@ -149,9 +143,6 @@ class PastTopics:
         names = {one.strip() for one in named.split(",")} if named else set(json.loads(asked.option("assign") or "{}"))
         return names >= self.topics
 
-    def gave(self, start: str | None, end: str | None) -> object:
-        return self._spans(start, end)
-
     def _spans(self, start: str | None, end: str | None) -> dict[str, dict[str, tuple[int, int]]]:
         """The offsets of each topic and partition with rows; -2 is the first."""
         begin = json.loads(start or self.first or "{}")
@@ -179,11 +170,24 @@ class PastTopics:
         rows: DataFrame = reader.load()
         return rows
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
-        each = [self._spans(*span) for span in spans]
-        rows = self.frame(spark, asked, spans[0][0], spans[-1][1])
+    @staticmethod
+    def _least(rows: DataFrame) -> dict[tuple[str, str], int]:
+        """The least offset of each topic and partition."""
         least = rows.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
-        there = {(row.topic, str(row.partition)): row.first for row in least} if any(each) else {}
+        return {(row["topic"], str(row["partition"])): row["first"] for row in least}
+
+    def _has_first(self, spark: SparkSession, asked: Asked, spans: Mapping[str, Mapping[str, tuple[int, int]]]) -> bool:
+        """Whether the first record of each partition is there: then all are, and need not be looked for."""
+        firsts = {topic: {number: max(first, 0) for number, (first, _) in of.items()} for topic, of in spans.items()}
+        seconds = {topic: {number: first + 1 for number, first in of.items()} for topic, of in firsts.items()}
+        found = self._least(self.frame(spark, asked, json.dumps(firsts), json.dumps(seconds)))
+        return len(found) == sum(map(len, firsts.values()))
+
+    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
+        if self._has_first(spark, asked, self._spans(spans[0][0], spans[-1][1])):
+            return 0
+        each = [self._spans(*span) for span in spans]
+        there = self._least(self.frame(spark, asked, spans[0][0], spans[-1][1]))
         gone = [
             place
             for place, of in enumerate(each, 1)
@@ -203,9 +207,6 @@ class UnknownSource:
     def fits(self, asked: Asked) -> bool:
         return self.offset is None or asked.format not in (*FORMATS, "kafka")
 
-    def gave(self, start: str | None, end: str | None) -> object:
-        return start, end
-
     def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
         raise StateError(
             f"replay: a source of format {asked.format!r}, at offset {printable(self.offset)}, cannot be read again; files "
@@ -217,18 +218,62 @@ class UnknownSource:
 
 
 def past_sources(spark: SparkSession, checkpoint: str, query: PastQuery) -> dict[int, PastSource]:
-    """The sources of a query by their places, without heartbeats."""
-    last = query.batches[-1].ends
-    return {place: _source(spark, f"{checkpoint.rstrip('/')}/sources/{place}", last[place]) for place in query.sources}
+    """The sources of a query by their places in its offsets, without heartbeats.
+
+    Raises:
+        StateError: the folders of its sources are not those that its offsets need.
+    """
+    last, folder = query.batches[-1].ends, f"{checkpoint.rstrip('/')}/sources"
+    logged = [place for place in query.sources if last[place] is not None and _kind(last[place]) is not UnknownSource]
+    there = {number for number in range(len(last)) if _has_files(spark, f"{folder}/{number}")}
+    for numbers in _numberings(query):
+        if {numbers[place] for place in logged} == there:
+            places = [place for place in query.sources if numbers.index(numbers[place]) == place]
+            return {place: _source(spark, f"{folder}/{numbers[place]}", last[place]) for place in places}
+    raise StateError(
+        f"replay: the folder 'sources' of checkpoint {printable(checkpoint)} has {sorted(there)}, which its offsets do not need: it is "
+        "not as Spark writes it; copy the whole checkpoint"
+    )
+
+
+def _numberings(query: PastQuery) -> Iterator[list[int]]:
+    """Numbers of the folders of sources, by their places in the offsets.
+
+    A DataFrame that a query has several times, such as heartbeats, may be one source, with equal offsets at each place, and one folder.
+    """
+    lines = list(zip(*((*zip(one.starts, one.ends, strict=True),) for one in query.batches), strict=True))
+    heartbeats = set(range(len(lines))) - set(query.sources)
+    for merged in (set[int](), heartbeats, set(range(len(lines)))):
+        numbers: list[int] = []
+        for place, line in enumerate(lines):
+            same = next((one for one in range(place) if {one, place} <= merged and lines[one] == line), None)
+            numbers.append(max(numbers, default=-1) + 1 if same is None else numbers[same])
+        yield numbers
+
+
+def _has_files(spark: SparkSession, folder: str) -> bool:
+    try:
+        return bool(spark.read.text(folder).columns)
+    except AnalysisException:
+        return False
+
+
+def _kind(offset: str | None) -> type[PastFiles | PastTopics | UnknownSource]:
+    said: Any = {} if offset is None else json.loads(offset)
+    if isinstance(said, dict) and set(said) == {"logOffset"}:
+        return PastFiles
+    if isinstance(said, dict) and said and all(isinstance(one, dict) for one in said.values()):
+        return PastTopics
+    return UnknownSource
 
 
 def _source(spark: SparkSession, folder: str, offset: str | None) -> PastSource:
-    said: Any = {} if offset is None else json.loads(offset)
-    if isinstance(said, dict) and set(said) == {"logOffset"}:
+    kind = _kind(offset)
+    if kind is PastFiles:
         return PastFiles(sorted(set(_logged_files(spark, folder))))
-    if isinstance(said, dict) and said and all(isinstance(one, dict) for one in said.values()):
+    if kind is PastTopics:
         begun = spark.read.text(f"{folder}/0", wholetext=True).collect()[0][0]
-        return PastTopics(begun.split("\n", 1)[1].strip(), frozenset(said))
+        return PastTopics(begun.split("\n", 1)[1].strip(), frozenset(json.loads(offset or "{}")))
     return UnknownSource(offset)
 
 
@@ -357,15 +402,8 @@ class PastInputs:
             return sources[place].frame(spark, asked, ends[place], ends[place])
 
         make(PastSession(spark, load))
-        gave = {
-            place: [source.gave(batch.starts[place], batch.ends[place]) for batch in query.batches]
-            for place, source in sources.items()
-        }
         called = dict(calls)
-        # a DataFrame that several inputs share is a source of its own for each
-        missing = [
-            place for place in sources if place not in called and all(gave[place] != gave[one] for one in called)
-        ]
+        missing = [place for place in sources if place not in called]
         if missing:
             raise OptionError(
                 f"replay(input=...): the streams that it makes: {len(calls)}; the sources of the query: {len(sources)}: "
@@ -407,7 +445,7 @@ def files_as_they_are(sources: Mapping[int, PastSource], names: Sequence[str | N
         suffix = path.rpartition(".")[2]
         if suffix not in ("parquet", "orc", "avro", "json"):
             raise OptionError(
-                f"replay(...): {_described(source)} needs the function that makes the query's stream, and parses it: "
+                f"replay(...): {_described(source)}: give the function that makes the query's stream, and parses it: "
                 "def events(spark): return spark.readStream...; replay(..., input=events), or --input app:events"
             )
         formats.append((suffix, path.rpartition("/")[0]))
