@@ -227,7 +227,7 @@ def _moved_in_script(stage: StageFacts) -> str:
 
 def held_back_by(stage: StageFacts) -> str:
     """Which input of a merge holds the watermark back, as a sentence; empty: none, or unknown."""
-    if len(stage.inputs) < 2:
+    if len(stage.inputs) < 2 or (stage.plan is not None and stage.plan.options.by_fastest):
         return ""
     order = sorted(stage.inputs, key=lambda one: one.reaches_us)
     least, greatest = order[0], order[-1]
