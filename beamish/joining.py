@@ -28,7 +28,7 @@ _ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpo
 """Arguments of ``apply`` besides the inputs' names."""
 
 
-def merge(*unnamed: Never, wait_for: WaitFor = BOTH_INPUTS, **inputs: Pipeline) -> Pipeline:
+def merge(*unnamed: Never, wait_for: Any = BOTH_INPUTS, **inputs: Pipeline) -> Pipeline:  # Any: ** may give all
     """Window several streams together: the rows of sources, and the panes of other pipelines.
 
     The merged watermark is the least of the inputs', and undefined until each has one: an input without data holds it back, and

@@ -89,12 +89,15 @@ class Sources:
                     assert schema_.watermark is not None  # noqa: S101 - declared with the event time
                     rows = Pipeline().event_time(schema_.event_time, schema_.watermark)
                     tables[join.rows.name] = rows.key_by(*schema_.keys).versions("1 day")
-            others = [read.schemas.get(name.lower()) for name in (read.rows.name, join.rows.name)]
-            if join.unbounded and all(one is not None and one.event_time is not None and one.keys for one in others):
-                for one in others:
-                    assert one is not None  # noqa: S101 - all are declared
-                    assert one.watermark is not None  # noqa: S101 - with the event time
-                    rows = Pipeline().event_time(one.event_time, one.watermark)
+            both = [read.schemas.get(name.lower()) for name in (read.rows.name, join.rows.name)]
+            keyed = [
+                (one, one.event_time, one.watermark)
+                for one in both
+                if one is not None and one.keys and one.event_time is not None and one.watermark is not None
+            ]
+            if join.unbounded and len(keyed) == len(both):
+                for one, event_time, watermark in keyed:
+                    rows = Pipeline().event_time(event_time, watermark)
                     tables[one.name.text] = rows.key_by(*one.keys).upserts()
         return attrs.evolve(self, tables=tables, schemas=read.schemas)
 
