@@ -12,7 +12,7 @@ import attrs
 
 from beamish.contract.relation import Relation
 from beamish.durations import DurationLike
-from beamish.errors import ColumnError, PipelineError
+from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.as_of.stage import AsOfStage
@@ -28,7 +28,7 @@ _ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpo
 """Arguments of ``apply`` besides the inputs' names."""
 
 
-def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
+def merge(*unnamed: Never, wait_for: Any = BOTH_INPUTS, **inputs: Pipeline) -> Pipeline:  # Any: ** may give all
     """Window several streams together: the rows of sources, and the panes of other pipelines.
 
     The merged watermark is the least of the inputs', and undefined until each has one: an input without data holds it back, and
@@ -40,6 +40,8 @@ def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
 
     Args:
         unnamed: rejected: inputs are given by name.
+        wait_for: ``bm.BOTH_INPUTS``: the merged watermark is the least of all; ``bm.FASTEST_INPUT``: the greatest, as with Spark's
+            ``multipleWatermarkPolicy`` ``max``: no input holds back, and rows of slower ones are late sooner.
         inputs: two or more pipelines that declare event time, keys and condition (``where``) only; or complete ones, keyed by
             their own keys unless they end in ``.then(bm.Pipeline().key_by(...))``. Keys must agree in number and type; the output
             has the names of the first input.
@@ -73,12 +75,17 @@ def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
         [{'spent': 10, 'clicks': 2}]
     """
     _check_named("merge", unnamed)
+    if wait_for not in (WaitFor.BOTH_INPUTS, WaitFor.FASTEST_INPUT):
+        raise OptionError(
+            f"merge(wait_for={wait_for!r}): must be bm.BOTH_INPUTS, the least of all, or bm.FASTEST_INPUT, the greatest"
+        )
     if len(inputs) < 2:
         raise PipelineError(
             f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
         )
     _check_names("merge", inputs)
-    flow = Flow(WindowStage(), tuple(_input(name, pipeline) for name, pipeline in inputs.items()))
+    stage = WindowStage().declaring("merge(wait_for=...)", wait_for=wait_for)
+    flow = Flow(stage, tuple(_input(name, pipeline) for name, pipeline in inputs.items()))
     _check_sources("merge", flow)
     first, *others = flow.takes
     for other in others:

@@ -71,12 +71,14 @@ class WhenFull(_Named):
 
 
 class WaitFor(_Named):
-    """The watermark that rows of an as-of join wait for."""
+    """The inputs whose watermark a merge or an as-of join waits for."""
 
     BOTH_INPUTS = "both_inputs"
-    """The least of both: the table is complete up to a row before the row is emitted."""
+    """The least of all: in an as-of join the table is complete up to a row before the row is emitted."""
     LEFT_INPUT = "left_input"
-    """The left input's only: an idle table holds nothing back."""
+    """In an as-of join the left input's only: an idle table holds nothing back."""
+    FASTEST_INPUT = "fastest_input"
+    """In a merge the greatest: a slow or idle input holds nothing back, and its rows may be late."""
 
 
 AT_MERGE = RetractMerged.AT_MERGE
@@ -86,3 +88,4 @@ SHUT_DOWN = WhenFull.SHUT_DOWN
 SPILL = WhenFull.SPILL
 BOTH_INPUTS = WaitFor.BOTH_INPUTS
 LEFT_INPUT = WaitFor.LEFT_INPUT
+FASTEST_INPUT = WaitFor.FASTEST_INPUT

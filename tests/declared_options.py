@@ -72,6 +72,7 @@ class StageOptions:
     derived: Mapping[str, Any] = attrs.Factory(dict)
     having: Any = None
     explode: str | None = None
+    wait_for: bm.WaitFor = bm.BOTH_INPUTS
     suppress: bm.Suppress | None = None
     changes: ChangesOptions | None = None
     versions: VersionsOptions | None = None

@@ -498,6 +498,10 @@ FIXED = {
         joined(rates=CHANGES.versions("25 hours"), direction="forward", tolerance="20 hours", grace="5 hours")
     ],
     "nearest of nothing": [joined(direction="nearest", tolerance=1, allow_exact_matches=False)],
+    "merge: wait_for the left input": [
+        bm.merge(a=START, b=START, wait_for=bm.FASTEST_INPUT).window(TENS).accumulate(n=Count()),
+        bm.merge(a=START, b=START).window(TENS).accumulate(n=Count()),
+    ],
     "wait_for is text": [joined(wait_for=bm.LEFT_INPUT), joined(wait_for=bm.BOTH_INPUTS)],
     "table without versions": [joined(rates=START.key_by("cur").versions("1 day"))],
     "table is a number": [joined(rates=START.key_by("cur").versions("1 day"))],

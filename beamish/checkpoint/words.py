@@ -227,9 +227,10 @@ def _moved_in_script(stage: StageFacts) -> str:
 
 
 def holding(stage: StageFacts) -> InputFacts | None:
-    """The input of a merge that holds the watermark back; None: it is the only one, all are equal, or that is unknown."""
+    """The input of a merge that holds the watermark back; None: it is the only one, all are equal, the fastest counts, or that is unknown."""
     least, greatest = _extremes(stage)
-    return None if least.reaches_us == greatest.reaches_us else least
+    by_fastest = stage.plan is not None and stage.plan.options.by_fastest
+    return None if by_fastest or least.reaches_us == greatest.reaches_us else least
 
 
 def _extremes(stage: StageFacts) -> tuple[InputFacts, InputFacts]:

@@ -1,4 +1,4 @@
-"""The clocks of a shard: a watermark for each input, the least of them, and processing time; and the event times that the engine takes."""
+"""The clocks of a shard: a watermark for each input, that of all, and processing time; and the event times that the engine takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Clocks:
 
     Attributes:
         inputs: the watermark of each input.
-        watermark_us: the least of the inputs', undefined before each has one; it decides which rows are late.
+        watermark_us: the least of the inputs', undefined before each has one, or the greatest; it decides which rows are late.
         clock_us: the processing-time clock.
     """
 
@@ -47,7 +47,12 @@ class Clocks:
         return cls(inputs, max(one.watermark_us for one in clocks), max(one.clock_us for one in clocks))
 
     def step(
-        self, policies: Sequence[Watermark], sources_us: Sequence[int | None], clock_us: int | None
+        self,
+        policies: Sequence[Watermark],
+        sources_us: Sequence[int | None],
+        clock_us: int | None,
+        *,
+        fastest: bool = False,
     ) -> tuple[int, int]:
         """Advance to the next step; None and earlier values are ignored.
 
@@ -55,6 +60,7 @@ class Clocks:
             policies: the watermark policy of each input.
             sources_us: per input the watermark of its source, microseconds.
             clock_us: the processing-time clock, microseconds.
+            fastest: whether the watermark is the greatest of the inputs'.
 
         Returns:
             the previous watermark and clock.
@@ -65,7 +71,8 @@ class Clocks:
         now_us = None if clock_us is None else self.clock_us
         for policy, progress, source_us in zip(policies, self.inputs, sources_us, strict=True):
             policy.advance(progress, source_us, now_us, before[1])
-        self.watermark_us = max(self.watermark_us, min(progress.watermark_us for progress in self.inputs))
+        each = [progress.watermark_us for progress in self.inputs]
+        self.watermark_us = max(self.watermark_us, max(each) if fastest else min(each))
         return before
 
 

@@ -60,7 +60,7 @@ class Sources:
     schemas: Mapping[str, Schema] = attrs.Factory(dict)
 
     def declared(self, text: Text, read: Statement) -> Sources:
-        """With the sources that the text declares; a versioned one, which is read as of a time, is a table.
+        """With the sources that the text declares; a versioned one, which is read as of a time, is a table, and so are two with keys.
 
         Args:
             text: the statement.
@@ -89,6 +89,16 @@ class Sources:
                     assert schema_.watermark is not None  # noqa: S101 - declared with the event time
                     rows = Pipeline().event_time(schema_.event_time, schema_.watermark)
                     tables[join.rows.name] = rows.key_by(*schema_.keys).versions("1 day")
+            both = [read.schemas.get(name.lower()) for name in (read.rows.name, join.rows.name)]
+            keyed = [
+                (one, one.event_time, one.watermark)
+                for one in both
+                if one is not None and one.keys and one.event_time is not None and one.watermark is not None
+            ]
+            if join.unbounded and len(keyed) == len(both):
+                for one, event_time, watermark in keyed:
+                    rows = Pipeline().event_time(event_time, watermark)
+                    tables[one.name.text] = rows.key_by(*one.keys).upserts()
         return attrs.evolve(self, tables=tables, schemas=read.schemas)
 
     def named(self, read: Statement) -> Statement:

@@ -1,4 +1,4 @@
-"""Joins in SQL: two streams WITHIN a time of each other, as a merge; a stream with tables, as as-of joins."""
+"""Joins in SQL: two streams WITHIN a time of each other, as a merge; a stream with tables, as as-of joins; two tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import attrs
 from sqlglot import exp
 
 from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
-from beamish.joining import as_of_join, merge
+from beamish.joining import as_of_join, merge, table_join
 from beamish.kernels.column_names import quoted
 from beamish.kernels.field_paths import parts_of
-from beamish.kinds.versions.options import VALID_FROM
+from beamish.kinds.table_join.options import How
+from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.pipeline import Pipeline
 from beamish.statement.grammar.aggregates import calls_in
 from beamish.statement.grammar.clauses import Dialect, Item, Join, Name, Rows, Statement
@@ -21,10 +22,12 @@ from beamish.statement.grammar.expressions import COLUMN, Expression, Node, colu
 from beamish.statement.grammar.text import Text, Tree, span_of
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.over_panes import Shown, check_deterministic, check_new_name, own_name, without_brackets
+from beamish.statement.tables import Table
 from beamish.windows import Within
 
 PAIR = "pair"
 """The column of a merge that holds the joined rows."""
+_OF_TABLES: Mapping[str, How] = {"inner": "inner", "left": "left", "right": "right", "full": "outer"}
 _JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin, "full": FullOuterJoin}
 
 
@@ -40,6 +43,7 @@ class Side:
         table: the table that it is; None: it is a stream.
         time: the event-time column, whose latest value of all sides is the time of a joined row; None: it has the stream's.
         bounds: by their names the bounds of its row's window, which it has as columns.
+        is_whole: whether its row is one of the table's latest, with all columns of these.
     """
 
     alias: str
@@ -49,15 +53,21 @@ class Side:
     table: Pipeline | None = None
     time: str | None = None
     bounds: Mapping[str, str] = attrs.Factory(dict)
+    is_whole: bool = False
 
     def columns(self, given: Iterable[str]) -> list[str]:
         """Its columns, if its rows are given with these."""
         if self.table is None:
             return [*given, *self.bounds]
         options = self.table.flow.stage.declared("versions")
-        hidden = {*self.keys, options.deleted, options.sequence_by, self.table.flow.sources[0].event_time}
-        values = [name for name in given if name not in hidden] if options.values is None else options.values
-        return [*self.keys, *values, VALID_FROM]
+        time = None if options is None else self.table.flow.sources[0].event_time
+        options = options or self.table.flow.stage.declared("upserts")
+        keys = self.table.flow.inputs[0].relation.keys if self.is_whole else self.keys
+        hidden = {*keys, options.deleted, options.sequence_by, time}
+        named = getattr(options, "values", None)
+        values = [name for name in given if name not in hidden] if named is None else named
+        span = [VALID_FROM] if not self.is_whole else [VALID_FROM, VALID_TO] if time is not None else []
+        return [*keys, *values, *span]
 
 
 @attrs.frozen
@@ -170,11 +180,7 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
     """
     _check_names(text, [read.rows, *(join.rows for join in read.joins)], read.joins[0].start)
     if read.rows.name in sources.tables:
-        raise text.error(
-            read.joins[0].start,
-            f"{read.rows.name} is a table: only a stream is joined with tables; join two tables as streams of changes: "
-            "bm.merge(...) of two pipelines with FullOuterJoin (docs/streams.md#aggregates-joined)",
-        )
+        return _tables(text, read, sources)
     for join in read.joins:
         _check(text, join, sources)
     (first, *others), aliases = read.joins, [read.rows.alias]
@@ -210,6 +216,51 @@ def join_of(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Jo
         sides.append(Side(join.rows.alias, join.rows.name, keys, (join.rows.name,), table))
         aliases.append(join.rows.alias)
     return pipeline, Joined(text, [before.input(read.rows, None)], sides, places, read.dialect)
+
+
+def _tables(text: Text, read: Statement, sources: Sources) -> tuple[Pipeline, Joined]:
+    """Two tables: their latest rows, as they change."""
+    (join, *others), left = read.joins, read.rows
+    if join.rows.name not in sources.tables:
+        raise text.error(
+            join.start,
+            f"{left.name} is a table, and {join.rows.name} a stream: a row of a stream is joined with a table, so write the stream first: FROM "
+            f"{join.rows.name} JOIN {left.name}",
+        )
+    if others:
+        raise text.error(
+            others[0].start, "a statement joins two tables; join its output with the next in a second statement"
+        )
+    if join.within is not None or join.as_of is not None:
+        word = "WITHIN" if join.as_of is None else "FOR SYSTEM_TIME AS OF"
+        raise text.error(
+            join.start, f"{word}: {left.name} is a table, whose rows have no time to join at; leave it out"
+        )
+    if read.emit.every is not None or (read.emit.kind != "pull" and read.emit.refinement == "final"):
+        raise text.error(
+            read.begins["EMIT"],
+            "of a join of tables each change is emitted at once, and none is final: write EMIT CHANGES",
+        )
+    rows = (left, join.rows)
+    tables = [Table(text, one, sources.tables[one.name]) for one in rows]
+    on: dict[str, str] = {}
+    for pair in _on(text, join, [left.alias]):
+        names = []
+        for tree, table in zip(pair, tables, strict=True):
+            path = [part.name for part in tree.parts] if isinstance(tree, exp.Column) else []
+            if not path:
+                raise text.error(
+                    span_of(tree).start,
+                    f"ON: tables are joined by columns: {left.alias}.a = {join.rows.alias}.b; compute others where the table is read",
+                )
+            own = path[1:] if len(path) > 1 and path[0].lower() == table.rows.alias.lower() else path
+            names.append(table.spelled.get(own[0].lower(), ".".join(own)) if len(own) == 1 else ".".join(own))
+        on[names[0]] = names[1]
+    with text.at(join.start):
+        latest = {table.rows.name: table.latest for table in tables}
+        pipeline = table_join(**latest, on=on, how=_OF_TABLES[join.how])
+    sides = [Side(one.alias, one.name, {}, (one.name,), sources.tables[one.name], is_whole=True) for one in rows]
+    return pipeline, Joined(text, [], sides, {}, read.dialect)
 
 
 def _pairs(text: Text, read: Statement, join: Join, sources: Sources) -> tuple[Pipeline, Joined]:
@@ -285,7 +336,8 @@ def _check(text: Text, join: Join, sources: Sources) -> None:
     if not is_table and join.within is None and join.windows is None:
         raise text.error(
             join.start,
-            f"JOIN {name} without WITHIN: two streams are joined within a time: JOIN {name} WITHIN 10 MINUTES ON ...; a table is "
+            join.unbounded
+            or f"JOIN {name} without WITHIN: two streams are joined within a time: JOIN {name} WITHIN 10 MINUTES ON ...; a table is "
             f"declared: bm.sql(..., tables={{{name!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}})",
         )
     if is_table and join.how in ("right", "full"):

@@ -214,8 +214,8 @@ def sql(
             ``CREATE TABLE name AS`` or not. The name after FROM is a name only: the rows are the DataFrame's.
         event_time: the event-time column; on Spark also a Column expression. For a join also a dict by the name of the stream.
         watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``; for a join also a dict.
-        tables: by name pipelines that end in ``versions`` or ``upserts``: GROUP BY over one groups its latest rows, and a stream is
-            joined with those that end in ``versions``. Their event times and watermarks are their own.
+        tables: by name pipelines that end in ``versions`` or ``upserts``: GROUP BY over one groups its latest rows, two are joined as
+            they change, and a stream is joined with those that end in ``versions``. Their event times and watermarks are their own.
         aggregates: custom aggregates: by name a function of column names that returns an accumulation.
         with_dropped: whether to emit dropped rows, with the reason and the original row.
         on_error: as for ``Pipeline.on_error``: the handling of rows that cause errors in an aggregate. Errors in Spark's

@@ -136,6 +136,11 @@ class Table:
             node = Node("CASE", (Node(COLUMN, value=(deleted,), at=one.at), _NULL, node), at=one.at)
         return attrs.evolve(one, sql=sql, node=node)
 
+    @property
+    def latest(self) -> Pipeline:
+        """Only its latest rows."""
+        return self._latest(())
+
     def _latest(self, computed: Sequence[str]) -> Pipeline:
         """Only its latest rows, with computed columns."""
         flow, values = self.pipeline.flow, self.values

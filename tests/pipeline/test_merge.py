@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 import beamish as bm
+from beamish import accumulations
 from beamish.accumulations import CoGroup, Collect, Count, Fold, InnerJoin, LeftOuterJoin, Min, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, Always, Repeatedly
@@ -14,6 +15,7 @@ from tests.public_names import public_names
 from tests.refused import cases, refused
 
 REFUSED = {
+    "wait_for the left input": lambda: bm.merge(orders=ORDERS, clicks=CLICKS, wait_for=bm.LEFT_INPUT),
     "one input": lambda: bm.merge(orders=ORDERS),
     "no pipeline": lambda: bm.merge(orders=ORDERS, clicks=3),
     "no event time": lambda: (
@@ -92,6 +94,16 @@ def test_explain_names_the_inputs_that_hold_the_watermark_back():
     assert "watermark the minimum of the inputs' watermarks. orders: the maximum event time so far" in words
     assert "It is undefined until every input has one" in words
     assert "; when rows of orders stop, it stops, since there is no idle_timeout" in words
+
+
+def test_explain_and_repr_tell_that_the_fastest_input_counts():
+    fastest = bm.merge(orders=ORDERS, clicks=CLICKS, wait_for=bm.FASTEST_INPUT)
+    counts = fastest.window(bm.FixedWindows(10)).accumulate(n=Count())
+    assert eval(repr(counts), {**public_names(bm, accumulations), "bm": bm}) == counts
+    words = " ".join(counts.explain().split())
+    assert "watermark the maximum of the inputs' watermarks" in words
+    assert "Rows of slower inputs are late where it has passed the end of their window" in words
+    assert "holds it back" not in counts.why(SCRIPT, window=0, key={"user": "ann"})
 
 
 def test_windows_that_several_stages_have_kept_are_the_same_windows():

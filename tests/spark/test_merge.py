@@ -58,6 +58,17 @@ def test_inputs_are_accumulated_together_on_spark_as_in_process(spark):
     assert not differences(panes, pipeline.run(SCRIPT), pipeline)
 
 
+def test_the_fastest_input_moves_the_watermark_on_spark_as_in_process(spark):
+    fastest = bm.merge(
+        orders=bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).key_by("user"),
+        clicks=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("uid"),
+        wait_for=bm.FASTEST_INPUT,
+    )
+    pipeline = retracting(fastest, n=Count())
+    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(3,))
+    assert not differences(panes, pipeline.run(SCRIPT), pipeline)
+
+
 def test_an_idle_input_lets_the_other_continue_on_spark_as_in_process(spark):
     script = (
         TestStream()

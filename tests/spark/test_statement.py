@@ -383,3 +383,14 @@ def test_a_grouped_table_gives_what_a_script_gives(spark, files, run, table):
     with pytest.raises(bm.SqlError, match="DATATYPE_MISMATCH") as raised:
         sql("SELECT name, SUM(id * 1) AS s FROM users WHERE id GROUP BY name", tables={"users": table}).apply(batch)
     assert raised.value.column == 48
+
+
+def test_two_tables_of_a_batch_are_joined(spark):
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+    tables = {"orders": source.key_by("id").upserts(), "customers": source.key_by("name").versions("1 day")}
+    at = datetime(2024, 5, 1, tzinfo=UTC)
+    orders = spark.createDataFrame([(7, "ann", at), (8, "bob", at)], "id int, buyer string, ts timestamp")
+    customers = spark.createDataFrame([("ann", "Rome", at)], "name string, city string, ts timestamp")
+    text = "SELECT id, upper(c.city) AS city, c.name FROM orders o LEFT JOIN customers c ON o.buyer = c.name WHERE o.id > 0"
+    found = sql(text, tables=tables).apply(orders=orders, customers=customers).collect()
+    assert in_order((row.id, row.city, row.name) for row in found) == [(7, "ROME", "ann"), (8, None, None)]

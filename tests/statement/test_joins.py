@@ -212,10 +212,71 @@ def test_a_table_has_its_keys_values_and_valid_from():
     assert list(pane.values) == ["r_currency", "r_rate", "r_valid_from"]
 
 
+TIMED = bm.Pipeline().event_time("ts", WATERMARK)
+BUYERS = {
+    "orders": TIMED.key_by("id").upserts(),
+    "customers": TIMED.key_by("name").versions("1 day", deleted="gone"),
+}
+BOUGHT = (
+    TestStream()
+    .add([{"ts": 1, "name": "ann", "city": "Rome", "gone": False}], input="customers")
+    .add([{"ts": 2, "id": 7, "buyer": "ann"}, {"ts": 2, "id": 8, "buyer": "bob"}], input="orders")
+    .add([{"ts": 3, "id": 7, "buyer": "bob"}], input="orders")
+    .add([{"ts": 4, "name": "bob", "city": "Oslo", "gone": False}], input="customers")
+)
+OF_TABLES = "SELECT id, c.city FROM orders o {} JOIN Customers c ON o.buyer = c.NAME {} EMIT CHANGES"
+
+
+def test_two_tables_are_joined_by_columns_that_are_no_key():
+    query = sql(OF_TABLES.format("LEFT", ""), tables=BUYERS)
+    assert shown(query.run(BOUGHT)) == [
+        "P 7 Rome",
+        "P 8 None",
+        "R 7 Rome",
+        "P 7 None",
+        "R 8 None",
+        "R 7 None",
+        "P 8 Oslo",
+        "P 7 Oslo",
+    ]
+    by_hand = bm.table_join(
+        orders=BUYERS["orders"],
+        customers=TIMED.key_by("name").versions("1 day", deleted="gone", latest_only=True),
+        on={"buyer": "name"},
+        how="left",
+    )
+    assert query.pipeline == by_hand
+
+
+def test_a_condition_is_over_joined_rows_of_tables_and_a_star_has_all_columns():
+    inner = sql(OF_TABLES.format("", "WHERE id = 7 OR c.city = 'Rome'"), tables=BUYERS)
+    assert shown(inner.run(BOUGHT)) == ["P 7 Rome", "R 7 Rome", "P 7 Oslo"]
+    star = sql("SELECT * FROM orders o FULL JOIN customers c ON o.buyer = c.name EMIT CHANGES", tables=BUYERS)
+    assert list(star.run(BOUGHT)[0].values) == [
+        *("o_id", "o_ts", "o_buyer"),
+        *("c_name", "c_city", "c_valid_from", "c_valid_to"),
+    ]
+
+
+def test_tables_that_flink_declares_with_keys_are_joined_without_bounds_in_time():
+    text = """
+        CREATE TABLE orders (id INT, buyer STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, PRIMARY KEY (id) NOT ENFORCED);
+        CREATE TABLE customers (name STRING, city STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, PRIMARY KEY (name) NOT ENFORCED);
+        SELECT o.id, c.city FROM orders AS o LEFT JOIN customers AS c ON o.buyer = c.name
+    """
+    query = bm.sql(text, dialect="flink")
+    assert shown(query.run(BOUGHT))[-2:] == ["P 8 Oslo", "P 7 Oslo"]
+
+
 REFUSED = {
     "SELECT o.id FROM orders o ^JOIN payments p ON o.id = p.oid": "without WITHIN.*tables=",
     "SELECT o.id FROM orders o ^JOIN rates r WITHIN 1 DAY ON o.id = r.currency": "rates is a table.*leave WITHIN out",
-    "SELECT r.rate FROM rates r ^JOIN names n ON r.id = n.id": "rates is a table: only a stream.*FullOuterJoin",
+    "SELECT r.rate FROM rates r ^JOIN orders o ON r.id = o.id": "rates is a table, and orders a stream.*FROM orders JOIN rates",
+    "SELECT r.rate FROM rates r ^JOIN names n WITHIN 1 DAY ON r.id = n.id": "WITHIN: rates is a table, whose rows have no time",
+    "SELECT r.rate FROM rates r JOIN names n ON ^upper(r.id) = n.id": "tables are joined by columns: r.a = n.b",
+    "SELECT r.rate FROM rates r JOIN names n ON r.id = n.id ^EMIT FINAL": "none is final: write EMIT CHANGES",
+    "SELECT r.rate FROM rates r JOIN names n ON r.id = n.id ^EMIT CHANGES EVERY 1 SECOND": "each change is emitted at once",
+    "SELECT r.rate FROM rates r JOIN names n ON r.id = n.id ^JOIN more m ON m.id = n.id": "a statement joins two tables",
     "SELECT o.id FROM orders o ^RIGHT OUTER JOIN rates r ON o.id = r.currency": "RIGHT JOIN: a table",
     "SELECT o.id FROM orders o JOIN payments p WITHIN 1 DAY ON o.id = p.oid ^JOIN rates r ON o.id = r.currency": "a second statement",
     "SELECT o.id FROM orders o JOIN rates r ON o.id = r.CURRENCY ^JOIN payments p WITHIN 1 DAY ON o.id = p.oid": "a second statement",

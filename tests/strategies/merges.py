@@ -21,6 +21,7 @@ from tests.strategies.windows import fixed_windows, global_windows, sessions, sl
 NAMES = ("orders", "clicks", "visits")
 JOINS = (a.InnerJoin, a.LeftOuterJoin, a.RightOuterJoin, a.FullOuterJoin)
 
+wait_for = st.sampled_from([bm.BOTH_INPUTS, bm.BOTH_INPUTS, bm.BOTH_INPUTS, bm.FASTEST_INPUT])
 null_keys: st.SearchStrategy[Any] = st.sampled_from(["unmatched", "unmatched", "pair"])
 match_conditions: st.SearchStrategy[list[Any]] = st.one_of(
     st.just([]), st.just([]), st.lists(one_of(OF_INPUTS), min_size=1, max_size=2)
@@ -140,7 +141,7 @@ def merges(
         accumulations = {"pairs": draw(joins_once(of, option, cuts=cuts))}
         kind, retracts = bm.AccumulationMode.DISCARDING, False
     pipeline = evolve(
-        bm.merge(**inputs),
+        bm.merge(**inputs, wait_for=draw(wait_for)),
         window=option,
         trigger=draw(timeless_triggers if option.numbering else triggers),
         allow_data_loss=True,

@@ -315,9 +315,10 @@ class Twin:
         if self.before:
             self.add_panes(panes)
             self.begin_part()
-        # The merged watermark is the least of the inputs'; a stage forwards its own.
+        # The merged watermark is the least of the inputs', or the greatest; a stage forwards its own (rules/stages.md#merged-watermark).
         own = [follower.next(step, self.clock) for follower in self.followers.values()]
-        self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
+        each = [*own, *(twin.watermark for twin in self.before.values())]
+        self.move_watermark(max(each) if self.options.wait_for is bm.FASTEST_INPUT else min(each))
         # rules/panes.md#pane-timing, rules/output.md#order-of-output: the clock and the rows are steps of their own, after the
         # watermark's.
         self.begin_part()

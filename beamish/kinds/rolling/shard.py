@@ -101,7 +101,8 @@ class RollingShard(NotedShard):
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
     ) -> Sequence[Updates]:
         takes = self._plan.of.takes
-        before_us, _ = self.clocks.step([relation.policy for relation in takes], sources_us, clock_us)
+        policies, fastest = [relation.policy for relation in takes], self._plan.of.options.by_fastest
+        before_us, _ = self.clocks.step(policies, sources_us, clock_us, fastest=fastest)
         now_us = self.clocks.watermark_us
         self._counts = Counts(0)
         if self._plan.of.has_several_inputs:

@@ -189,7 +189,7 @@ def read_as_of(
     """Read the arguments of ``bm.as_of_join`` (OptionError: an argument is invalid)."""
     if how not in JOINS:
         raise OptionError(f"as_of_join(how={how!r}): must be 'inner', or 'left' for rows without a match too")
-    if not isinstance(wait_for, WaitFor):
+    if wait_for not in (WaitFor.BOTH_INPUTS, WaitFor.LEFT_INPUT):
         raise OptionError(f"as_of_join(wait_for={wait_for!r}): must be bm.BOTH_INPUTS or bm.LEFT_INPUT")
     if direction not in get_args(Direction):
         raise OptionError(

@@ -94,6 +94,10 @@ class WindowStage(Stage):
     def is_complete(self) -> bool:
         return bool(self.options.accumulations)
 
+    def call_that_joins(self, takes: Sequence[Relation], inputs: Sequence[tuple[str, str]]) -> str:
+        call = super().call_that_joins(takes, inputs)
+        return f"{call[:-1]}, wait_for=bm.{self.options.wait_for.name})" if self.options.by_fastest else call
+
     def calls(self) -> Iterable[str]:
         return calls(self.options)
 

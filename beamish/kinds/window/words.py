@@ -42,7 +42,7 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
         yield "numbers", _numbers(options.numbering, takes)
     for _, join in joins_once(options.accumulations):
         yield "pairs", describe_pairs_once(join, options)
-    waiting = _watermark(takes)
+    waiting = _watermark(options, takes)
     yield "watermark", waiting.partition("; when rows stop")[0] if options.counts_rows else waiting
     yield "clock", _clock(options, takes)
     yield "panes", f"a window fires {_fires(options)}"
@@ -109,15 +109,18 @@ def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
     return words
 
 
-def _watermark(takes: Sequence[Relation]) -> str:
+def _watermark(options: WindowOptions, takes: Sequence[Relation]) -> str:
     if takes[0].name is None:
         return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
     if all(has_no_event_time(relation.event_time) for relation in takes):
         return NoWatermark().describe()
-    words = "the minimum of the inputs' watermarks"
+    fastest = options.by_fastest
+    words = f"the {'maximum' if fastest else 'minimum'} of the inputs' watermarks"
     for relation in takes:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
         words += f". {relation.name}: {own}"
+    if fastest:
+        return f"{words}. Rows of slower inputs are late where it has passed the end of their window"
     words += ". It is undefined until every input has one"
     waits = [str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)]
     if waits:

@@ -27,6 +27,7 @@ from beamish.contract.stored import COLUMNS, schema_texts
 from beamish.flow import descriptions
 from beamish.fusion.groups import GroupedFlow
 from beamish.kernels.column_names import WATERMARK
+from beamish.modes import WaitFor
 from beamish.source import Source
 from beamish.spark.operator.heartbeats import heartbeats, register
 from beamish.spark.operator.notes import About, FusedAbout
@@ -134,10 +135,12 @@ def needs_reports(flow: GroupedFlow) -> bool:
     """Whether stages need watermark reports, since the query's watermark is not right for each.
 
     The query's is the least of all sources'. It is right for every stage if all stages see all sources, no source's policy
-    follows the clock, which Spark does not know (for one group with one source the engine follows it), and no group forwards an
-    earlier watermark than its own.
+    follows the clock, which Spark does not know (for one group with one source the engine follows it), no group forwards an
+    earlier watermark than its own, and no merge follows the fastest of its inputs.
     """
     if any(below.operator.holds_watermark for below in flow.flows[:-1]):
+        return True
+    if any(stage.stage.core.declared("wait_for") is WaitFor.FASTEST_INPUT for stage in flow.of.flows):
         return True
     if any(policy.needs_clock for policy in flow.policies):
         return len(flow.sources) > 1 or len(flow.flows) > 1

@@ -135,7 +135,7 @@ class FlinkParser(WindowParser):
             if any(one.updated_within is not None for one in (rows, *(join.rows for join in pending))):
                 raise self._text.error(begins["SELECT"].start, _ONLY_GROUPS)
             rows, joins, filters = joins_of(self._text, read, pending)
-            changes = all(join.within is not None and join.how == "inner" for join in joins)
+            changes = all((join.within is not None and join.how == "inner") or join.unbounded for join in joins)
             emit = Emit(emit_kind, "changes" if changes else "final")
             return attrs.evolve(read, rows=rows, joins=joins, where=None, filters=filters, emit=emit)
         if read.is_over:

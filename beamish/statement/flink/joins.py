@@ -71,7 +71,7 @@ def joins_of(text: Text, read: Statement, pending: Sequence[Pending]) -> tuple[R
         pending: the joins as they are written.
 
     Raises:
-        SqlError: one has no bounds in time.
+        SqlError: one has bounds in time on one side only.
     """
     filters = [] if read.where is None else [*conjuncts(read.where)]
     rows, joins = read.rows, list[Join]()
@@ -207,9 +207,10 @@ class _Conditions:
             self._check_windows(rows)
             return Join(within=None, windows=rows.windows, **made), rows
         if {*self._times} != {_LEAST, _MOST}:
-            raise self._text.error(
-                one.start, f"{one.rows.name} is joined without bounds in time on both sides: {_KINDS}"
-            )
+            why = f"{one.rows.name} is joined without bounds in time on both sides: {_KINDS}"
+            if self._times:
+                raise self._text.error(one.start, why)
+            return Join(within=None, unbounded=why, **made), rows
         (least, mine, theirs), (most, *_) = self._times[_LEAST], self._times[_MOST]
         within = (Duration(most), Duration(-least))
         made["rows"] = attrs.evolve(one.rows, time=theirs)

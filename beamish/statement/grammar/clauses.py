@@ -278,6 +278,7 @@ class Join:
         start: its place.
         windows: the windows in which both are; None: they are in none.
         as_of: the event-time column of the first source, at whose time a table is read; None: not named.
+        unbounded: why streams are not joined so, if it has no bounds in time; empty: nothing to add.
     """
 
     how: How
@@ -288,6 +289,7 @@ class Join:
     start: int
     windows: WindowOption | None = None
     as_of: Name | None = None
+    unbounded: str = ""
 
 
 @attrs.frozen

@@ -15,6 +15,7 @@ from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from tests.kinds.refine.strategy import TAKEN
 from tests.strategies import changelogs
 from tests.strategies.accumulations import accumulations
+from tests.strategies.merges import wait_for
 from tests.strategies.pipelines import key_columns, retracting
 from tests.strategies.scripts import random_row
 
@@ -158,7 +159,7 @@ def over_inputs(draw: st.DrawFn) -> bm.Pipeline:
     source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
     pipeline = with_spans(
         draw,
-        bm.merge(left=source, right=source),
+        bm.merge(left=source, right=source, wait_for=draw(wait_for)),
         st.sampled_from([a.Count(), a.Sum("score").of("left"), a.Max("score").of("right")]),
     )
     pipeline = pipeline.with_dropped() if draw(st.booleans()) else pipeline

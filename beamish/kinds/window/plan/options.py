@@ -16,7 +16,15 @@ from beamish.errors import OptionError
 from beamish.kernels.expressions import Formula
 from beamish.kernels.identity import InOrder
 from beamish.kinds.deduplicate.option import Deduplication
-from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
+from beamish.modes import (
+    BOTH_INPUTS,
+    AccumulationMode,
+    ClosingBehavior,
+    OnTimeBehavior,
+    RetractMerged,
+    TimestampCombiner,
+    WaitFor,
+)
 from beamish.triggers.default import Default, Never
 from beamish.triggers.trigger import Trigger
 from beamish.windows.option import Numbering, WindowOption
@@ -98,6 +106,12 @@ class WindowOptions:
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
     explode: str | None = None
+    wait_for: WaitFor = BOTH_INPUTS
+
+    @property
+    def by_fastest(self) -> bool:
+        """Whether the watermark of several inputs is that of the fastest."""
+        return self.wait_for is WaitFor.FASTEST_INPUT
 
     @property
     def counts_rows(self) -> bool:

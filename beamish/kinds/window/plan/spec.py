@@ -28,7 +28,7 @@ from beamish.windows.time_windows import AnchoredWindows
 
 Spec = Mapping[str, Any]
 _HELD = ("window", "mode", "combiner", "where", "deduplication", "derived", "having", "explode", "accumulations")
-_CHANGEABLE = ("trigger", "allowed_lateness", "late_rows")
+_CHANGEABLE = ("trigger", "allowed_lateness", "late_rows", "wait_for")
 
 
 def spec_of(

@@ -61,7 +61,9 @@ class WindowShard(Shard):
         self._state.save(self._unsaved.windows, self._unsaved.progress)
 
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
-        before = self._state.note.clocks.step([relation.policy for relation in self._plan.takes], sources_us, clock_us)
+        plan, clocks = self._plan, self._state.note.clocks
+        policies = [relation.policy for relation in plan.takes]
+        before = clocks.step(policies, sources_us, clock_us, fastest=plan.options.by_fastest)
         step = Step(self._plan, self._state, *before)
         if self._plan.has_several_inputs:
             self._note_latest(payloads)
