@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,21 @@ PER_SEED = 500
 """Cases drawn from a seed, before those that others equal are left out; the next ones have the next seed."""
 
 
-def drawn(cases: SearchStrategy[Case], count: int, number: int) -> Iterator[Case]:
-    """So many different cases, always the same for a seed."""
+def drawn(
+    cases: SearchStrategy[Case], count: int, number: int, keeps: Callable[[Case], bool] = lambda _: True
+) -> Iterator[Case]:
+    """So many different cases that ``keeps`` takes, always the same for a seed."""
     all_drawn = (case for at in itertools.count(number) for case in _of_seed(cases, at))
     seen: set[str] = set()
-    while len(seen) < count:
+    kept = 0
+    while kept < count:
         case = next(all_drawn)
         text = json.dumps(case, sort_keys=True)
         if text not in seen:
             seen.add(text)
-            yield case
+            if keeps(case):
+                kept += 1
+                yield case
 
 
 def _of_seed(cases: SearchStrategy[Case], number: int) -> list[Case]:

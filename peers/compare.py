@@ -3,9 +3,10 @@
     python -m peers.compare beam [--cases 2000] [--seed N] [--record] [--note]
     python -m peers.compare beam --again
 
-The cases of decided.json come first, then drawn ones. A difference is decided if a line of decided.json fits it. Others are printed, the
-smallest case per group, shrunk; then it ends with 1. So does a decision whose case no longer shows it. ``--again`` compares the
-recorded answers instead, without the peer's program, and stores which decisions explain them.
+The cases of decided.json and chosen.json come first, then drawn ones. A difference is decided if the peer gives what its own rules predict
+(``Peer.predicted``), and ours gives what the twin does; a line of decided.json names it. Others are printed, the smallest case per group,
+shrunk; then it ends with 1. So does a decision whose case no longer shows it. ``--again`` compares the recorded answers instead, without
+the peer's program, and stores which decisions explain them. Answers are kept in build/peers/answers: a run with the same seed resumes.
 """
 
 from __future__ import annotations
@@ -18,26 +19,37 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import attrs
 
+from beamish.testing import TestStream
 from peers.cases import drawn, read_lines, write_lines
-from peers.peer import Case, Peer, Program, Row
+from peers.peer import BUILT, Case, Peer, Program, Row
+from peers.worth import Quota, tested
+from tests.twin.run import trace
 
 DECIDED = Path(__file__).parent / "decided.json"
+CHOSEN = Path(__file__).parent / "chosen.json"
 RUNS = Path(__file__).parent / "runs.json"
 """The counts of a run per peer, for docs/peers.md."""
 RECORDED = Path(__file__).parents[1] / "tests" / "peers" / "recorded"
 """Cases with the answers of each peer."""
-PER_PROCESS = 500
+PER_PROCESS = 200
 """Cases run by one process of the peer, which may slow down; the next ones run beside."""
+ANSWERS = BUILT / "answers"
+"""Answers of parts of runs, by peer, version, seed and part."""
+APART = 10_000
+"""From the seed of a part to that of the next."""
 RECORDED_CASES = 150
 """Cases recorded per peer: those of the decisions, then the first ones drawn."""
+JUDGED = "judged"
+"""The kind of all cases in which both sides emit."""
 SHOWN = 10
 """Groups of undecided differences that are shrunk and printed."""
 
@@ -50,6 +62,7 @@ class Difference:
         what: "only here", "only there", or the names of the fields.
         facts: ``what``, and what the peer tells of it: a decision refers to these.
         group: differences of a group are likely to have one cause.
+        predicted: whether the peer gives what its own rules predict, here and in all of the row's stream.
     """
 
     what: str
@@ -57,6 +70,7 @@ class Difference:
     there: Row | None
     facts: Mapping[str, Any]
     group: str
+    predicted: bool
 
 
 @attrs.frozen
@@ -70,7 +84,7 @@ class Decision:
         rule: the anchor of our rule.
         issue: the public number of the fault, or "".
         text: the difference, in a sentence.
-        where: the facts of differences that it explains; a list: any of these values.
+        where: the facts of differences that it names; a list: any of these values. What the peer gives there is predicted.
         case: a minimal case.
     """
 
@@ -97,6 +111,11 @@ def decisions(peer: str) -> list[Decision]:
     return [Decision(**one) for one in json.loads(DECIDED.read_text("utf-8")) if one["peer"] == peer]
 
 
+def chosen(peer: str) -> list[Case]:
+    """Hand-picked cases of a peer, which find faults that drawn ones seldom meet."""
+    return [one["case"] for one in json.loads(CHOSEN.read_text("utf-8")) if one["peer"] == peer]
+
+
 def peer_of(name: str) -> Peer:
     """The peer with this name."""
     peer: Peer = import_module(f"peers.{name}.peer").PEER
@@ -106,26 +125,41 @@ def peer_of(name: str) -> Peer:
 def differences(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Row]) -> list[Difference]:
     """All differences of the two answers; of a stream none after a row without a counterpart."""
     if there and "failed" in there[0]:
-        return [_difference(peer, case, "failed", None, there[0])]
-    ours, theirs = _streams(here), _streams(there)
+        fails = any("failed" in row for row in _predicted(peer.name, json.dumps(case)))
+        return [_difference(peer, case, ("failed", None, there[0]), predicted=fails)]
+    ours, theirs = streams(here), streams(there)
+    apart = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name, {}) != theirs.get(name, {})]
+    if not apart:
+        return []
+    expected = streams(_predicted(peer.name, json.dumps(case)))
+    fails = any("failed" in row for row in expected.get('["failed"]', {}).values())
     return [
-        _difference(peer, case, *pair)
-        for stream in sorted(ours.keys() | theirs.keys())
-        for pair in _in_stream(ours.get(stream, {}), theirs.get(stream, {}))
+        _difference(peer, case, pair, predicted=not fails and expected.get(name, {}) == theirs.get(name, {}))
+        for name in apart
+        for pair in _in_stream(ours.get(name, {}), theirs.get(name, {}))
     ]
 
 
-def _difference(peer: Peer, case: Case, what: str, here: Row | None, there: Row | None) -> Difference:
+@lru_cache(maxsize=256)
+def _predicted(name: str, case: str) -> list[Row]:
+    """What the peer gives by its own rules; without any, nothing is predicted."""
+    peer = peer_of(name)
+    return [] if peer.predicted is None else peer.predicted(json.loads(case))
+
+
+def _difference(peer: Peer, case: Case, pair: tuple[str, Row | None, Row | None], *, predicted: bool) -> Difference:
+    what, here, there = pair
     facts = {"what": what, **peer.facts(case, here, there)}
     group = " ".join([what, *(str(facts.get(name, "")) for name in peer.groups)])
-    return Difference(what, here, there, facts, group)
+    return Difference(what, here, there, facts, group, predicted and peer.predicted is not None)
 
 
-def _streams(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
-    streams: dict[str, dict[str, Row]] = defaultdict(dict)
+def streams(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
+    """Rows by stream and place."""
+    found: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        streams[json.dumps(row["stream"])][json.dumps(row["place"])] = row
-    return streams
+        found[json.dumps(row["stream"])][json.dumps(row["place"])] = row
+    return dict(found)
 
 
 def _in_stream(ours: Mapping[str, Row], theirs: Mapping[str, Row]) -> Iterator[tuple[str, Row | None, Row | None]]:
@@ -134,14 +168,25 @@ def _in_stream(ours: Mapping[str, Row], theirs: Mapping[str, Row]) -> Iterator[t
         if one is None or other is None:
             yield "only there" if one is None else "only here", one, other
             return
-        fields = [name for name in one if one[name] != other[name]]
+        fields = [name for name in one if one[name] != other.get(name)]
         if fields:
             yield ", ".join(fields), one, other
 
 
-def explained(difference: Difference, decided: Sequence[Decision]) -> Decision | None:
-    """The first decision that fits."""
-    return next((one for one in decided if one.fits(difference)), None)
+def explained(difference: Difference, decided: Sequence[Decision], *, conditions: bool = False) -> Decision | None:
+    """The first decision that fits, if the peer gives what is predicted; as ``conditions`` whatever it gives."""
+    named = (one for one in decided if one.fits(difference))
+    return next(named, None) if difference.predicted or conditions else None
+
+
+def by_twin(peer: Peer, case: Case) -> list[Row]:
+    """The answer of the slow twin of beamish."""
+
+    def traced(script: TestStream, flow: Any) -> Any:
+        return [*zip(script.events, trace(flow, script.events), strict=True)]
+
+    with mock.patch.object(TestStream, "trace", traced):
+        return peer.here(case)
 
 
 def shrunk(
@@ -164,7 +209,8 @@ class Report:
         name: the peer's name.
         recorded: cases with answers and the names of decisions.
         cases, agreed: how many.
-        kinds, agreed_kinds: how many, by kind.
+        tested: how many, by what they test (``worth.tested``). Those that emit are judged.
+        kinds, agreed_kinds: how many judged ones, by kind.
         explained: how many, by decision.
         undecided: by group.
         stale: decisions whose case no longer shows them.
@@ -174,6 +220,7 @@ class Report:
     recorded: list[dict[str, Any]] = attrs.Factory(list)
     cases: int = 0
     agreed: int = 0
+    tested: Counter[str] = attrs.Factory(Counter)
     kinds: Counter[str] = attrs.Factory(Counter)
     agreed_kinds: Counter[str] = attrs.Factory(Counter)
     explained: Counter[str] = attrs.Factory(Counter)
@@ -187,27 +234,29 @@ class Report:
 
     def add(self, case: Case, there: list[Row]) -> None:
         """Compare a drawn case."""
-        found, names = self.compared(case, there)
-        kinds = set(self.peer.kinds(case))
+        here = self.peer.here(case)
+        found, names = self.compared(case, here, there)
+        aspects = tested(case, here, there)
         self.cases += 1
-        self.kinds.update(kinds)
+        self.agreed += not found
+        self.tested.update(aspects)
         self.explained.update(names)
-        if not found:
-            self.agreed += 1
-            self.agreed_kinds.update(kinds)
+        if "emits" in aspects:
+            kinds = {*self.peer.kinds(case), JUDGED}
+            self.kinds.update(kinds)
+            self.agreed_kinds.update(kinds if not found else ())
 
-    def add_decided(self, decision: Decision, there: list[Row]) -> None:
-        """Compare the case of a decision."""
-        if decision.name not in self.compared(decision.case, there)[1]:
-            self.stale.append(decision.name)
-
-    def compared(self, case: Case, there: list[Row]) -> tuple[list[Difference], list[str]]:
+    def compared(self, case: Case, here: list[Row], there: list[Row]) -> tuple[list[Difference], list[str]]:
         """The differences of a case, and the names of the decisions that explain them."""
-        found = differences(self.peer, case, self.peer.here(case), there)
+        found = differences(self.peer, case, here, there)
         decided = [explained(difference, decisions(self.name)) for difference in found]
         for difference, decision in zip(found, decided, strict=True):
             if decision is None:
-                self.undecided[difference.group].append((case, difference))
+                self.undecided[f"{difference.group}{'' if difference.predicted else ' (not predicted)'}"].append(
+                    (case, difference)
+                )
+        if found and streams(by_twin(self.peer, case)) != streams(here):
+            self.undecided["not as the twin"].append((case, found[0]))
         names = sorted({decision.name for decision in decided if decision is not None})
         if len(self.recorded) < RECORDED_CASES:
             self.recorded.append({"case": case, "there": there, "decided": names})
@@ -217,6 +266,7 @@ class Report:
         """Add the counts of a part."""
         self.recorded = [*self.recorded, *part.recorded][:RECORDED_CASES]
         self.cases, self.agreed = self.cases + part.cases, self.agreed + part.agreed
+        self.tested += part.tested
         self.kinds += part.kinds
         self.agreed_kinds += part.agreed_kinds
         self.explained += part.explained
@@ -226,6 +276,7 @@ class Report:
     def lines(self) -> Iterator[str]:
         """The counts."""
         yield f"{self.name} {self.peer.version}: {self.cases:,} cases, {self.agreed:,} agree"
+        yield "tested: " + ", ".join(f"{what} {count / self.cases:.0%}" for what, count in self.tested.most_common())
         yield "kinds: " + ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.most_common())
         yield from (f"decided: {name} in {count:,} cases" for name, count in self.explained.most_common())
         yield from (f"STALE {name}: its case no longer shows it" for name in self.stale)
@@ -233,29 +284,40 @@ class Report:
             yield f"UNDECIDED {len(found):,} times: {group}"
 
 
-def part(name: str, cases: list[Case]) -> Report:
-    """Compare some cases, by one process of the peer."""
+def part(name: str, seed: int, number: int, size: int) -> Report:
+    """Compare the cases of a part, by one process of the peer; those that it has answered before are only judged."""
     report = Report(name)
-    with Program.start(report.peer) as program:
-        for case, there in zip(cases, program.answers(cases), strict=True):
-            report.add(case, there)
+    stored = ANSWERS / f"{name}-{report.peer.version}-{seed}-{number}-{size}.jsonl.gz"
+    if not stored.exists():
+        cases = list(drawn(report.peer.cases, size, seed + APART * number, Quota(report.peer)))
+        with Program.start(report.peer) as program:
+            answers = list(program.answers(cases))
+        ANSWERS.mkdir(parents=True, exist_ok=True)
+        write_lines(stored, [{"case": case, "there": there} for case, there in zip(cases, answers, strict=True)])
+    for line in read_lines(stored):
+        report.add(line["case"], line["there"])
     return report
 
 
-def _parts(peer: Peer, count: int, seed: int) -> Iterator[list[Case]]:
-    cases = drawn(peer.cases, count, seed)
-    while some := list(islice(cases, peer.together or PER_PROCESS)):
-        yield some
+def _sizes(peer: Peer, count: int) -> list[int]:
+    """The sizes of the parts of a run."""
+    most = peer.together or PER_PROCESS
+    return [min(most, count - begin) for begin in range(0, count, most)]
 
 
 def run(name: str, count: int, seed: int) -> Report:
     """Compare the cases of decisions and drawn ones; print the counts and shrunk cases."""
     report, decided = Report(name), decisions(name)
     with Program.start(report.peer) as program:
-        for decision, there in zip(decided, program.answers([one.case for one in decided]), strict=True):
-            report.add_decided(decision, there)
+        given = [*(one.case for one in decided), *chosen(name)]
+        shown = [
+            report.compared(case, report.peer.here(case), there)[1]
+            for case, there in zip(given, program.answers(given), strict=True)
+        ]
+    report.stale += [one.name for one, names in zip(decided, shown, strict=False) if one.name not in names]
     with ProcessPoolExecutor(report.peer.processes or os.cpu_count()) as pool:
-        for one in pool.map(part, repeat(name), _parts(report.peer, count, seed)):
+        sizes = _sizes(report.peer, count)
+        for one in pool.map(part, repeat(name), repeat(seed), range(len(sizes)), sizes):
             report.join(one)
             print(f"{report.cases:,} cases, {report.agreed:,} agree", end="\r", file=sys.stderr)
     print(*report.lines(), sep="\n")
@@ -286,10 +348,12 @@ def note(report: Report, seed: int) -> None:
     """Store the counts of a run; those of other peers stay."""
     runs = json.loads(RUNS.read_text("utf-8")) if RUNS.exists() else {}
     runs[report.name] = {
+        "spoiled": runs.get(report.name, {}).get("spoiled", {}),
         "version": report.peer.version,
         "seed": seed,
         "cases": report.cases,
         "agreed": report.agreed,
+        "tested": dict(sorted(report.tested.items())),
         "kinds": {kind: [cases, report.agreed_kinds[kind]] for kind, cases in sorted(report.kinds.items())},
         "decided": {one.name: report.explained[one.name] for one in decisions(report.name)},
     }
@@ -319,7 +383,7 @@ def main() -> None:
             continue  # docs/peers.md has only runs whose differences are all decided
         if options.record or options.again:
             write_lines(RECORDED / f"{name}.jsonl.gz", report.recorded)
-        if options.note and not options.again:
+        if options.note:
             note(report, seed)
     sys.exit(failed)
 

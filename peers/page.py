@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from peers.compare import RUNS, Decision, decisions, peer_of
+from peers.compare import JUDGED, RUNS, Decision, decisions, peer_of
+from peers.worth import HARD
 
 PAGE = Path(__file__).parents[1] / "docs" / "peers.md"
 RARE = 0.01
@@ -27,25 +28,30 @@ def part() -> str:
 
 def _peer(name: str, run: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"## {peer_of(name).title}", "")
-    yield from ("| cases | agree |", "|---|---|")
-    yield f"| `{name}` {run['version']} | {run['agreed']:,}/{run['cases']:,} |"
-    for kind, (cases, agreed) in run["kinds"].items():
-        part_of = kind.split()[0] in run["kinds"].keys() - {kind}
-        if not part_of and RARE * run["cases"] <= cases < run["cases"]:
-            yield f"| `{kind}` | {agreed:,}/{cases:,} |"
+    yield from ("| cases | judged | agree |", "|---|---|---|")
+    kinds = run["kinds"]
+    for kind, (judged, agreed) in sorted(kinds.items(), key=lambda one: (one[0] != JUDGED, one[0])):
+        part_of = kind.split()[0] in kinds.keys() - {kind}
+        if kind == JUDGED:
+            yield f"| `{name}` {run['version']}, {run['cases']:,} drawn | {judged:,} | {agreed:,} |"
+        elif not part_of and RARE * run["cases"] <= judged < run["cases"]:
+            yield f"| `{kind}` | {judged:,} | {agreed:,} |"
+    tested = run["tested"]
+    shares = ", ".join(f"{what} {tested.get(what, 0) / run['cases']:.0%}" for what in ("hard", *HARD, "refused"))
+    yield from ("", f"Shares of the drawn cases: {shares}.")
+    spoiled = run["spoiled"].values()
+    yield f"Spoiled rows seen: {sum(seen for _, seen in spoiled):,} of {sum(some for some, _ in spoiled):,}."
     if decisions(name):
-        yield from ("", "| difference | cases | |", "|---|---|---|")
-        yield from (
-            f"| {_text(one)} | {run['decided'].get(one.name, 0):,} | {_fault(one)} |" for one in decisions(name)
-        )
+        yield from ("", "| there | cases | |", "|---|---|---|")
+        yield from (f"| {text(one)} | {run['decided'].get(one.name, 0):,} | {fault(one)} |" for one in decisions(name))
 
 
-def _text(decision: Decision) -> str:
+def text(decision: Decision) -> str:
     """The difference, with a link to the rule that we follow on purpose."""
     return f"[{decision.text}](rules/{decision.rule})" if decision.rule else decision.text
 
 
-def _fault(decision: Decision) -> str:
+def fault(decision: Decision) -> str:
     """Whether the peer has a fault."""
     return f"fault {_link(decision.issue)}".rstrip() if decision.kind == "fault" else ""
 

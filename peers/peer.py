@@ -45,6 +45,7 @@ class Peer:
         processes: how many run beside each other; None: one per core.
         together: a process gets so many cases, and a blank line at their end; 0: it answers each by itself.
         program: the folder of its ``Peer.java``, if that of another peer.
+        predicted: of a case: the answer of the peer by its own rules, where they differ from ours. None: they never do.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Peer:
     processes: int | None = None
     together: int = 0
     program: str = ""
+    predicted: Callable[[Case], list[Row]] | None = None
 
 
 class PeerError(Exception):

@@ -103,6 +103,7 @@ def code_texts(*folders: str, names: bool = False) -> Iterator[str]:
 
 ON_TOP = (
     "aggregates",
+    "engines",
     "features",
     "flink-sql",
     "gaps",

@@ -10,6 +10,9 @@ Normalised, since the SDK or its runner is free to do it or does not say it:
 - Whether a pane is the last one is not compared: there it says that the trigger is finished.
 - Dropped rows are not compared: there they are not counted.
 - A trigger that may lose rows is refused by both; then its panes are compared all the same.
+- Rows between sampled windows are given to ours only: they stop the runner.
+
+What Beam Python gives by its own rules is in ``model.py``.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from beamish.pane import Pane, PaneKind
 from beamish.script import Event, as_step
 from beamish.testing import TestStream
 from peers.beam.peer import inside, row_of, script_of
+from peers.beam_python.model import Model
 from peers.cases import without_parts
 from peers.peer import BUILT, Case, Peer, PeerError, Row
 from tests.strategies.scripts import scripts
@@ -114,7 +118,8 @@ def cases(draw: st.DrawFn) -> Case:
     lateness = draw(st.sampled_from([0, 0, 2, 5, 10, 1000]))
     if lateness:
         strategy["allowed_lateness"] = str(lateness * 1000)
-    script = draw(scripts(_pipeline({"windowing": strategy}), nulls=False))
+    ends = draw(st.sampled_from([True, True, True, False]))
+    script = draw(scripts(_pipeline({"windowing": strategy}), ends=ends, nulls=False))
     return {"windowing": strategy, "script": list(_events(script))}
 
 
@@ -175,6 +180,29 @@ def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
     return _answer(case, answer)
 
 
+def given(case: Case) -> Case:
+    """The case without rows between windows."""
+    window = case["windowing"]["window_fn"]
+    period, size = window.get("period", 0), window.get("size", 0)
+    if period <= size:
+        return case
+    return case | {
+        "script": [
+            {"rows": [row for row in event["rows"] if (row["ts"] - window["offset"]) % period < size]}
+            if "rows" in event
+            else event
+            for event in case["script"]
+        ]
+    }
+
+
+def predicted(case: Case) -> list[Row]:
+    """What Beam Python gives by its own rules."""
+    model = Model(given(case))
+    model.run()
+    return _answer(case, {"refused": model.refused, "described": case["windowing"], "panes": model.given})
+
+
 def _answer(case: Case, answer: Mapping[str, Any]) -> list[Row]:
     merging = "session_windows" in case["windowing"]["window_fn"]["urn"]
     return [
@@ -196,8 +224,7 @@ def _placed(row: Mapping[str, Any], *, merging: bool) -> Row:
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
     """Facts for the decisions.
 
-    ``timing``: here and there. ``pane``: the difference is about panes. ``finishes``: the trigger may. ``sampled``: the period is longer than
-    the window. ``ends``: several sub-triggers wait for the end of the window, or one does beside ``Always``.
+    ``timing``: here and there. ``pane``: the difference is about panes. ``finishes``: the trigger may. ``ends``: several sub-triggers wait for the end of the window, or one does beside ``Always``.
     """
     text = json.dumps(case["windowing"]["trigger"])
     window = case["windowing"]["window_fn"]
@@ -210,7 +237,6 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "pane": bool(shown),
         "refused": [one["refused"] for one in (here, there) if one and "refused" in one],
         "finishes": _refused(case),
-        "sampled": window.get("period", 0) > window.get("size", 0),
         "processing_time": "after_processing_time" in text,
         "each": "after_each" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
@@ -299,7 +325,7 @@ PEER = Peer(
     "Apache Beam Python",
     "2.77.0",
     cases(),
-    lambda case: case,
+    given,
     here,
     there,
     facts,
@@ -307,4 +333,5 @@ PEER = Peer(
     kinds,
     smaller,
     command=_command,
+    predicted=predicted,
 )

@@ -6,14 +6,14 @@ Normalised:
 - Cases with the same query run as one job: the column ``of`` tells them apart, and their times are moved (Peer.java), but for cases ``before_1970``.
 - Sessions of Flink merge at the gap too: its gap is 1 ms shorter, and its sessions end 1 ms earlier; but for cases that ``touch``.
 - ``window``: final rows, with the watermark after which they are emitted. ``updates``: the rows of each window, one after the
-  other; equal ones once. All others: the table at the end.
+  other, with those that they replace; equal ones once. All others: the table at the end.
 - Two inputs of Flink are read in any order, so rows of joins are not late. Upserts are in the order of their times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby, zip_longest
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -217,20 +217,37 @@ def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
         touch = 0 if case["window"]["is"] != "SESSION" or case["touch"] else MILLISECOND
         return _in_windows(
             case,
-            (
+            _replacing(
                 (
-                    key,
-                    start * MILLISECOND,
-                    end * MILLISECOND + touch,
-                    None if row["kind"] == "-D" else sorted(rows),
+                    (key, start * MILLISECOND, end * MILLISECOND + touch),
+                    row["kind"] in ("-U", "-D"),
+                    sorted(rows),
                     None if row["watermark"] is None else row["watermark"] * MILLISECOND,
                 )
                 for row in answer["rows"]
                 for key, start, end, rows in [row["values"]]
-                if row["kind"] != "-U"
             ),
         )
     return _table((row["kind"] in ("+I", "+U"), row["values"]) for row in answer["rows"])
+
+
+Change = tuple[tuple[Any, ...], bool, list[Any], int | None]
+"""A window, whether it is a retraction, the rows, and the watermark before."""
+
+
+def _replacing(changes: Iterator[Change]) -> Iterator[tuple[Any, ...]]:
+    """The rows of windows with what they replace: a retraction, and the row after it if it is of the same window, are one update."""
+    retracted: Change | None = None
+    for change in changes:
+        window, retracts, rows, watermark = change
+        replaced = retracted[2] if retracted and retracted[0] == window and not retracts else None
+        if retracted and replaced is None:
+            yield (*retracted[0], None, *retracted[2:])
+        retracted = change if retracts else None
+        if not retracts:
+            yield (*window, rows, replaced, watermark)
+    if retracted:
+        yield (*retracted[0], None, *retracted[2:])
 
 
 def _table(changes: Iterator[tuple[bool, list[Any]]]) -> list[Row]:
@@ -249,15 +266,15 @@ def _in_windows(case: Case, rows: Iterator[tuple[Any, ...]]) -> list[Row]:
         merging = case["window"]["is"] == "SESSION"
         return [
             {"stream": [key] if merging else [key, start, end], "place": [start, end], "rows": values, "after": after}
-            for key, start, end, values, after in found
+            for key, start, end, values, _, after in found
         ]
     windows: dict[tuple[Any, ...], list[Any]] = {}
-    for *window, values, _ in found:
-        windows.setdefault(tuple(window), []).append(values)
+    for *window, values, replaced, _ in found:
+        windows.setdefault(tuple(window), []).append((values, replaced))
     return [
-        {"stream": list(window), "place": [place], "rows": values}
+        {"stream": list(window), "place": [place], "rows": values, "replaced": next(some)[1]}
         for window, updates in windows.items()
-        for place, (values, _) in enumerate(groupby(updates))
+        for place, (values, some) in enumerate(groupby(updates, itemgetter(0)))
     ]
 
 
@@ -265,7 +282,7 @@ def here(case: Case) -> list[Row]:
     """The answer of beamish."""
     traced = list(_traced(case))
     if case["kind"] in ("window", "updates"):
-        return _in_windows(case, _updates(traced))
+        return _in_windows(case, _replacing(_changes_of(traced)))
     return _table(
         (pane.kind is PaneKind.PANE, values) for _, pane in traced for values in _RESULTS[case["kind"]][1](pane)
     )
@@ -297,21 +314,88 @@ def script_of(case: Case) -> TestStream:
     return script if case["kind"] == "over" else script.advance_watermark_to_infinity()
 
 
-def _updates(traced: list[tuple[int | None, Pane]]) -> Iterator[tuple[Any, ...]]:
-    """The panes; a retraction only if the next pane does not replace it."""
-    for (watermark, pane), (_, after) in zip_longest(traced, traced[1:], fillvalue=(None, None)):
-        assert pane is not None
+def _changes_of(traced: list[tuple[int | None, Pane]]) -> Iterator[Change]:
+    """The panes and retractions of windows."""
+    for watermark, pane in traced:
         assert pane.window is not None
-        retracted = pane.kind is PaneKind.RETRACTION
-        if retracted and after is not None and (after.window, after.key) == (pane.window, pane.key):
-            continue
-        yield (
-            pane.key["key"],
-            instant_us("start", pane.window.start),
-            instant_us("end", pane.window.end),
-            None if retracted else sorted(pane.values["rows"]),
-            watermark,
-        )
+        window = pane.key["key"], instant_us("start", pane.window.start), instant_us("end", pane.window.end)
+        yield window, pane.kind is PaneKind.RETRACTION, sorted(pane.values["rows"]), watermark
+
+
+def predicted(case: Case) -> list[Row]:
+    """What Flink gives by its own rules, where ours differ."""
+    match case:
+        case {"kind": "window", "touch": True, "window": {"is": "SESSION"}}:
+            return _in_windows(case, _touching(case))
+        case {"kind": "over", "preceding": 0}:
+            return _table(_with_one_before(case))
+        case {"kind": "as_of"}:
+            return here(case | {"script": list(_deleted_at_their_version(case))})
+        case {"kind": "first", "by": "ts"}:
+            return here(case | {"script": list(_on_time(case))})
+        case {"kind": "window" | "join", "before_1970": True}:
+            return [row for row in here(case) if not _before_1970(case, row)]
+    return here(case)
+
+
+def _touching(case: Case) -> Iterator[tuple[Any, ...]]:
+    """Sessions that merge when they touch."""
+    gap = round(case["window"]["size"] * SECOND)
+    sessions: list[tuple[str | None, int, int, list[int]]] = []
+    watermark: int | None = None
+    for event in [*case["script"], {"watermark": -NEVER}]:
+        for row in event.get("rows", []):
+            key, start, end = row["key"], row["ts"], row["ts"] + gap
+            met = [one for one in sessions if one[0] == key and one[1] <= end and start <= one[2]]
+            start, end = min([start, *(one[1] for one in met)]), max([end, *(one[2] for one in met)])
+            if end > (NEVER if watermark is None else watermark):
+                rows = sorted([row["n"], *(n for one in met for n in one[3])])
+                sessions = [one for one in sessions if one not in met] + [(key, start, end, rows)]
+        if "watermark" in event:
+            due = [one for one in sessions if one[2] <= event["watermark"]]
+            sessions = [one for one in sessions if one not in due]
+            yield from ((key, start, end, rows, None, watermark) for key, start, end, rows in due)
+            watermark = event["watermark"]
+
+
+def _with_one_before(case: Case) -> Iterator[tuple[bool, list[Any]]]:
+    """From a key's third row on the sum has the row before."""
+    sums = {row["stream"][1]: row["stream"][2] for row in here(case)}
+    before: dict[str | None, list[int]] = {}
+    for row in _rows(case):
+        rows = before.setdefault(row["key"], [])
+        yield True, [row["key"], row["n"], sums[row["n"]] + (rows[-1] if len(rows) > 1 else 0)]
+        rows.append(row["n"])
+
+
+def _deleted_at_their_version(case: Case) -> Iterator[dict[str, Any]]:
+    """The script with deletes at the time of what they delete; without a row nothing is deleted."""
+    versions: dict[str, int] = {}
+    for event in case["script"]:
+        (row,) = event.get("rows", [{"input": "left"}])
+        if row["input"] == "left":
+            yield event
+        elif not row["gone"]:
+            versions[row["key"]] = row["ts"]
+            yield event
+        elif row["key"] in versions:
+            yield {"rows": [row | {"ts": versions.pop(row["key"])}]}
+
+
+def _on_time(case: Case) -> Iterator[dict[str, Any]]:
+    """The script without late rows."""
+    watermark = NEVER
+    for event in case["script"]:
+        watermark = event.get("watermark", watermark)
+        if all(row["ts"] >= watermark for row in event.get("rows", [])):
+            yield event
+
+
+def _before_1970(case: Case, row: Row) -> bool:
+    """Whether Flink loses a row of a result: its window starts before 1970, or a row of a pair is from before."""
+    if case["kind"] == "window":
+        return bool(row["place"][0] < 0)
+    return any(one["ts"] < 0 for one in _rows(case) if one["n"] in row["stream"])
 
 
 def _window(case: Case) -> bm.WindowOption:
@@ -474,4 +558,5 @@ PEER = Peer(
     kinds,
     without_parts,
     together=5000,
+    predicted=predicted,
 )

@@ -154,6 +154,105 @@ def _traced(case: Case) -> Iterator[Row]:
         watermark = event.get("watermark", watermark)
 
 
+def predicted(case: Case) -> list[Row]:
+    """What Flink gives by its own rules, where ours differ."""
+    match case["kind"]:
+        case "earliest":
+            return here(case | {"script": list(_on_time(case))} if case["most"] == 1 else case)
+        case "place":
+            return _tied(case, list(_traced(case)))
+    return list(_frames(case))
+
+
+def _on_time(case: Case) -> Iterator[dict[str, Any]]:
+    watermark = NEVER
+    for event in case["script"]:
+        watermark = event.get("watermark", watermark)
+        if all(row["ts"] >= watermark for row in event.get("rows", [])):
+            yield event
+
+
+def _tied(case: Case, rows: list[Row]) -> list[Row]:
+    """Rows of equal time have the values of the last of them, and ranks count them one by one."""
+    if case["function"] == "ROW_NUMBER":
+        return rows
+    emitted = {row["stream"][0] for row in rows}
+    given = [row for row, _ in _arrived(case) if row["n"] in emitted]
+    ordered = sorted(given, key=lambda row: (row["ts"], row["n"]))
+    of_row = {row["stream"][0]: row for row in rows}
+    found: list[Row] = []
+    for row in ordered:
+        of_key = [one for one in ordered if _key(case, one) == _key(case, row)]
+        last = [one for one in of_key if one["ts"] == row["ts"]][-1]
+        values = {name: of_row[last["n"]][name] for name in VALUES[case["function"]]}
+        if "RANK" in case["function"]:
+            values = dict.fromkeys(values, of_key.index(last) + 1)
+        found.append({**of_row[row["n"]], **values})
+    return found
+
+
+def _frames(case: Case) -> Iterator[Row]:
+    """Frames: bounded ones take each row after the last one emitted of its key, from 1970 on; all of them skip nulls.
+
+    Those of RANGE forget a key when its latest row is out of the frame.
+    """
+    frame = case["frame"]
+    bounded = len(frame) > 1
+    least = 0 if case["before_1970"] else NEVER
+    last: dict[tuple[Any, ...], int] = {}
+    taken: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    waiting: list[dict[str, Any]] = []
+    arrived: list[dict[str, Any]] = []
+    watermark = NEVER
+    for event in [*case["script"], {"watermark": -NEVER}]:
+        accepted = [
+            row
+            for row in event.get("rows", [])
+            if (row["ts"] > last.get(_key(case, row), least) if bounded else row["ts"] >= watermark)
+        ]
+        waiting += accepted
+        arrived += accepted
+        now = event.get("watermark", watermark)
+        if now <= watermark:
+            continue
+        due = sorted((row for row in waiting if row["ts"] < now), key=lambda row: (row["ts"], row["n"]))
+        waiting = [row for row in waiting if row["ts"] >= now]
+        for row in due:
+            taken.setdefault(_key(case, row), []).append(row)
+        for row in due:
+            rows = _frame_of(frame, taken[_key(case, row)], row)
+            yield _row(case, row["n"], _values(case, rows), None if watermark == NEVER else watermark)
+            last[_key(case, row)] = row["ts"]
+        if "span" in frame:
+            ages = {_key(case, row): row["ts"] + frame["span"] for row in sorted(arrived, key=lambda row: row["ts"])}
+            gone = {key for key, age in ages.items() if now > age}
+            last = {key: ts for key, ts in last.items() if key not in gone}
+            taken = {key: rows for key, rows in taken.items() if key not in gone}
+            arrived = [row for row in arrived if _key(case, row) not in gone]
+        watermark = now
+
+
+def _frame_of(frame: Mapping[str, Any], taken: list[dict[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the frame that ends at a row: of ROWS those before it, of RANGE those of its time too."""
+    ordered = sorted(taken, key=lambda one: (one["ts"], one["n"]))
+    if frame["is"] == "ROWS":
+        at = ordered.index(row) + 1
+        return ordered[max(0, at - frame.get("rows", at) - 1) : at]
+    return [one for one in ordered if row["ts"] - frame.get("span", -2 * NEVER) <= one["ts"] <= row["ts"]]
+
+
+def _values(case: Case, rows: list[dict[str, Any]]) -> list[Any]:
+    """The values of a frame, in the order of VALUES."""
+    known = [row["v"] for row in rows if row["v"] is not None]
+    first, latest = (known[0], known[-1]) if known else (None, None)
+    if case["function"] == "NULLS":
+        return [first, latest]
+    numbers = [row["n"] for row in rows]
+    some = [min(known), max(row["part"] for row in rows)] if known else [None, max(row["part"] for row in rows)]
+    sums = [sum(known), sum(known) / len(known)] if known else [None, None]
+    return [len(rows), len(known), *sums, *some, len(set(known)), numbers[0], numbers[-1], numbers]
+
+
 def _earliest(case: Case) -> bm.Pipeline:
     numbered = over.base.key_by(*case["keys"]).over(bm.Unbounded(), order_by="n").accumulate(place=bm.RowNumber())
     every = t.AfterWatermark(early=t.Always(), late=t.Always())
@@ -222,4 +321,5 @@ PEER = Peer(
     without_parts,
     program="flink",
     together=5000,
+    predicted=predicted,
 )

@@ -21,19 +21,18 @@ import java.util.stream.Stream;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringSerializer;
-import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.VersionedRecord;
-import org.apache.kafka.streams.state.WindowStore;
 
 /** Runs cases on Kafka Streams' TopologyTestDriver: a case per line of stdin, its answer per line of stdout (peers/README.md). */
 public final class Peer {
@@ -140,18 +139,18 @@ public final class Peer {
         switch (window.get("is").asText()) {
           case "Sessions" -> rows.windowedBy(SessionWindows.ofInactivityGapAndGrace(duration(window.get("gap")), grace))
               .emitStrategy(emit)
-              .aggregate(() -> "", (key, row, all) -> and(all, row), (key, one, other) -> and(one, other), Materialized.with(TEXT, TEXT));
+              .aggregate(() -> "", (key, row, all) -> and(all, row), (key, one, other) -> and(one, other), store(given));
           case "FixedWindows" -> rows.windowedBy(TimeWindows.ofSizeAndGrace(duration(window.get("size")), grace))
               .emitStrategy(emit)
-              .aggregate(() -> "", (key, row, all) -> and(all, row), Materialized.with(TEXT, TEXT));
+              .aggregate(() -> "", (key, row, all) -> and(all, row), store(given));
           case "AnchoredWindows" -> rows.windowedBy(
                   SlidingWindows.ofTimeDifferenceAndGrace(duration(window.get("difference")), grace))
               .emitStrategy(emit)
-              .aggregate(() -> "", (key, row, all) -> and(all, row), sliding(given));
+              .aggregate(() -> "", (key, row, all) -> and(all, row), store(given));
           default -> rows.windowedBy(
                   TimeWindows.ofSizeAndGrace(duration(window.get("size")), grace).advanceBy(duration(window.get("period"))))
               .emitStrategy(emit)
-              .aggregate(() -> "", (key, row, all) -> and(all, row), Materialized.with(TEXT, TEXT));
+              .aggregate(() -> "", (key, row, all) -> and(all, row), store(given));
         };
     switch (given.get("kind").asText()) {
       case "closes" -> table = table.suppress(Suppressed.untilWindowCloses(strict(given)));
@@ -161,10 +160,10 @@ public final class Peer {
     table.toStream().foreach(Peer::writePane);
   }
 
-  /** The store of sliding windows; with "keeps" none leaves it. */
-  private static Materialized<String, String, WindowStore<Bytes, byte[]>> sliding(JsonNode given) {
-    Materialized<String, String, WindowStore<Bytes, byte[]>> store = Materialized.with(TEXT, TEXT);
-    return given.path("keeps").asBoolean() ? store.withRetention(Duration.ofDays(1000)) : store;
+  /** The store of windows; those emitted when they close stay for 30 days: by default closing records evict them. */
+  private static <S extends StateStore> Materialized<String, String, S> store(JsonNode given) {
+    Materialized<String, String, S> store = Materialized.with(TEXT, TEXT);
+    return given.get("kind").asText().equals("on_close") ? store.withRetention(Duration.ofDays(30)) : store;
   }
 
   private static String and(String some, String others) {

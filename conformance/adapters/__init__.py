@@ -1,0 +1,1 @@
+"""Adapters: examples of the protocol."""

@@ -1,0 +1,63 @@
+"""Cases and answers: reading, comparing, judging an engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+CASES = Path(__file__).parent / "cases"
+VERSION = 1
+LEVELS = ("windows", "triggers", "sessions", "joins", "changes", "retractions")
+Case = dict[str, Any]
+Answer = Mapping[str, Any]
+"""``rows``, or why there are none: ``refused``, ``failed`` or ``unsupported``."""
+
+
+def cases(levels: Iterable[str] = LEVELS) -> Iterator[Case]:
+    """The cases of some levels, in the order of their files."""
+    for level in levels:
+        lines = (CASES / f"{level}.jsonl").read_text("utf-8").splitlines()
+        yield from map(json.loads, lines)
+
+
+def question(case: Case) -> Case:
+    """A case as an adapter gets it: without answers."""
+    return {name: value for name, value in case.items() if name not in ("answers", "decisions")}
+
+
+def same(case: Case, one: Answer, other: Answer) -> bool:
+    """Whether two answers are the same: in any order, by the fields that the case compares."""
+    if "rows" in one and "rows" in other:
+        return _compared(case, one["rows"]) == _compared(case, other["rows"])
+    return any(why in one and why in other for why in ("refused", "failed"))
+
+
+def _compared(case: Case, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps({name: _plain(row.get(name)) for name in case["fields"]}, sort_keys=True) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bool() | None | str():
+            return value
+        case int() | float():
+            return round(float(value), 6)
+        case list():
+            return sorted(map(_plain, value), key=json.dumps)
+    return value
+
+
+def verdict(case: Case, answer: Answer) -> tuple[str, list[str]]:
+    """How an answer compares with the recorded ones, and with which engines' it is the same.
+
+    ``agrees``: with all. ``takes a side``: engines differ, and it is one of their answers. ``differs``: it is none of them. Or
+    ``unsupported``.
+    """
+    if "unsupported" in answer:
+        return "unsupported", []
+    sides = [engine for engine, recorded in case["answers"].items() if same(case, recorded, answer)]
+    if len(sides) == len(case["answers"]):
+        return "agrees", sides
+    return ("takes a side" if sides else "differs"), sides

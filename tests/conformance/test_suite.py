@@ -1,0 +1,104 @@
+"""The conformance suite: its cases are whole, our adapter gives our recorded answers, and reports show what differs."""
+
+import json
+import sys
+
+import pytest
+
+from conformance import report, suite
+from conformance.adapter import ask
+from conformance.adapters.beamish import answer
+from peers.neutral import case_of, pipeline_of, script_of
+
+CASES = list(suite.cases())
+SCHEMA = json.loads((suite.CASES.parent / "schema.json").read_text("utf-8"))
+EVENT = {"rows", "watermark", "clock"}
+
+
+@pytest.mark.parametrize("level", suite.LEVELS)
+def test_a_level_has_cases_with_the_fields_of_the_schema(level):
+    some = list(suite.cases([level]))
+    assert len(some) > 10
+    for case in some:
+        assert set(case) == set(SCHEMA["properties"])
+        assert case["version"] == suite.VERSION == SCHEMA["properties"]["version"]["const"]
+        assert case["licence"] == SCHEMA["properties"]["licence"]["const"]
+        assert case["level"] == level
+        assert all(set(event) <= EVENT for event in case["script"])
+
+
+def test_there_are_a_few_hundred_cases_with_names_of_their_own():
+    assert 200 <= len(CASES) <= 600
+    assert len({case["id"] for case in CASES}) == len(CASES)
+
+
+def test_answers_are_of_beamish_and_of_each_engine():
+    engines = {engine for case in CASES for engine in case["answers"]}
+    assert engines == {"beamish", "beam", "beam_python", "kafka_streams", "kafka_sliding", "flink", "spark"}
+    assert all("beamish" in case["answers"] and len(case["answers"]) > 1 for case in CASES)
+
+
+def test_engines_differ_only_by_decision():
+    for case in CASES:
+        ours = case["answers"]["beamish"]
+        differ = {name for name, one in case["answers"].items() if not suite.same(case, ours, one)}
+        assert differ <= set(case["decisions"]), case["id"]
+
+
+def test_a_case_and_its_public_form_are_the_same():
+    for case in CASES:
+        peer, given = case_of(case["pipeline"], case["script"])
+        assert pipeline_of(peer, given) == case["pipeline"], case["id"]
+        assert script_of(given) == case["script"], case["id"]
+
+
+@pytest.mark.dear
+@pytest.mark.parametrize("level", suite.LEVELS)
+def test_our_adapter_gives_our_recorded_answers(level):
+    for case in list(suite.cases([level]))[::4]:
+        assert suite.same(case, case["answers"]["beamish"], answer(suite.question(case))), case["id"]
+
+
+def plain(rows):
+    answers = {"one": {"rows": [{"key": "a", "n": 1}]}, "other": {"rows": [{"key": "a", "n": 2}]}}
+    case = {"id": "windows-001", "level": "windows", "feature": "fixed", "fields": ["key", "n"], "answers": answers}
+    return suite.verdict(case, {"rows": rows})
+
+
+def test_a_verdict_tells_whose_answer_it_is():
+    assert plain([{"key": "a", "n": 1.0, "more": True}]) == ("takes a side", ["one"])
+    assert plain([{"key": "a", "n": 3}]) == ("differs", [])
+    assert plain([]) == ("differs", [])
+
+
+def test_rows_are_compared_in_any_order_and_as_often_as_they_come():
+    case = {"fields": ["n"]}
+    assert suite.same(case, {"rows": [{"n": 1}, {"n": 2}]}, {"rows": [{"n": 2}, {"n": 1}]})
+    assert not suite.same(case, {"rows": [{"n": 1}, {"n": 1}]}, {"rows": [{"n": 1}]})
+    assert suite.same(case, {"failed": "x"}, {"failed": "y"})
+    assert not suite.same(case, {"failed": "x"}, {"rows": []})
+
+
+ADAPTER = """
+import json, sys
+for line in sys.stdin:
+    case = json.loads(line)
+    assert "answers" not in case
+    print(json.dumps({"id": case["id"], "unsupported": "joins"} if case["level"] == "joins" else {"id": case["id"], "rows": []}), flush=True)
+"""
+
+
+def test_an_adapter_in_a_process_is_asked_and_reported(tmp_path):
+    script = tmp_path / "adapter.py"
+    script.write_text(ADAPTER)
+    same = [case for case in suite.cases(["windows"]) if not case["decisions"]]
+    some = [*same[:3], *list(suite.cases(["joins"]))[:2]]
+    answers = dict(zip((case["id"] for case in some), ask(f"{sys.executable} {script}", some), strict=True))
+    results = report.Results("mine", some, answers)
+    assert results.differs
+    assert sum(line.startswith("DIFFERS windows-") for line in results.lines()) == 3
+    assert [one["verdict"] for one in results.as_json()["cases"]][3:] == ["unsupported", "unsupported"]
+    page = report.html(some, {"mine": answers})
+    assert page.count("<svg") == len(some)
+    assert "/*CASES*/" not in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
