@@ -91,7 +91,8 @@ def sharded(pipeline: bm.Pipeline, scripts: Sequence[TestStream]) -> ScriptStage
     each = [stages_of(pipeline, script)[0] for script in scripts]
     stores = {shard: stage.stores[0] for shard, stage in enumerate(each)}
     about = descriptions(list(stages_after(pipeline.flow.completed, scripts[0].events))[-1][0])[0]
-    return ScriptStage(0, stage_facts(stores, about, each[0].bound.operator), stores, each[0].bound)
+    bound: Any = each[0].bound
+    return ScriptStage(0, stage_facts(stores, about, bound.operator), stores, bound)
 
 
 def _keeps(bound):
