@@ -239,7 +239,9 @@ class Marked:
 
     @property
     def _begin_anew(self) -> str:
-        return f"to fill the table again from the source, stop the query, {self.drop}; then start from an empty checkpoint"
+        return (
+            f"to fill the table again from the source, stop the query, {self.drop}; then start from an empty checkpoint"
+        )
 
     def _rebuild(self, restore: str = "Restore what was deleted") -> str:
         return (
