@@ -106,7 +106,7 @@ def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):
     assert last == LINE
 
 
-def test_a_report_of_an_idle_query_is_no_batch(capsys, monkeypatch):
+def test_a_report_of_an_idle_query_is_not_a_batch(capsys, monkeypatch):
     """After ten seconds without data Spark reports the number that the next batch will have."""
     idle = batch(2, 0, None)
     idle.durationMs = {"latestOffset": 4, "triggerExecution": 5}
