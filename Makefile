@@ -22,8 +22,10 @@
 # make archive  the classes of Spark in .venv/spark.jsa, written in a minute: a session of the tests then starts in half the time
 # make audit      known vulnerabilities of all packages that are installed, by pip-audit
 # make bench      events per second and the time of a first run, beside Spark's own aggregate
-# make nexmark   the queries of Nexmark on SYSTEMS="beamish spark", QUERIES="q4 q5 ...", in turns: EVENTS=10000000, ROUNDS=3, SEED=
+# make nexmark   the queries of Nexmark on SYSTEMS="beamish spark flink", QUERIES="q4 q5 ...", in turns: EVENTS=10000000, ROUNDS=3, SEED=, RESUME=1
 # make nexmark-check  their answers on 200,000 events: those of plain Python?
+# make bench-latency  milliseconds from a row's creation to its pane, and from a window's end, at rising RATES, EACH=600 seconds, beside Spark's own
+# make scale     ROWS=300000000 over KEYS=30000000, as the state grows: rate, memory; killed, restarted, inspected, migrated; beside Spark's own
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
 #
@@ -32,7 +34,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs quick lint mypy style test archive test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit \
-	bench bench-others nexmark nexmark-check kafka-demo test-kafka test-long test-cluster test-s3 test-peers clean
+	bench bench-others bench-latency scale nexmark nexmark-check kafka-demo test-kafka test-long test-cluster test-s3 test-peers clean
 
 BUDGET ?= 600
 CLICKS ?= 3000
@@ -50,7 +52,10 @@ ROWS ?= 50000000
 BATCHES ?= 500
 EVENTS ?= 10000000
 ROUNDS ?= 3
-SYSTEMS ?= beamish spark
+SYSTEMS ?= beamish spark flink
+RATES ?= 1000 10000 50000 100000 150000 200000 300000 400000 600000
+EACH ?= 600
+KEYS ?= 30000000
 ONCE_BATCHES ?= 3000
 VERSIONS ?= 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11
 # A part of them, since all take long: what a DataFrame becomes, streams, restarts, chains, and a transcript of each file.
@@ -146,7 +151,7 @@ test-sinks: $(VENV)/installed-dev
 build/kafka/installed: pyproject.toml | machine
 	python=$$(sh tools/find_python.sh) && "$$python" -m venv --clear build/kafka/venv
 	build/kafka/venv/bin/python -m pip install --quiet --disable-pip-version-check "pyspark[sql,connect]==$(KAFKA_PYSPARK)" \
-		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist
+		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist pyyaml
 	@touch $@
 
 kafka-demo test-kafka test-long: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
@@ -234,13 +239,30 @@ bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/first_result.py
 
-nexmark: $(VENV)/installed-dev
-	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m benchmarks.nexmark.run --events $(EVENTS) --systems "$(SYSTEMS)" --rounds $(ROUNDS) \
-		$(if $(QUERIES),--queries "$(QUERIES)") $(if $(SEED),--seed $(SEED))
+# Hadoop's classes, which Flink's reader of Parquet files needs, are in PySpark.
+build/nexmark-flink/built: benchmarks/nexmark/flink/pom.xml benchmarks/nexmark/flink/Nexmark.java | $(VENV)/installed-dev
+	@rm -rf $(@D)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/lib
+	"$$(sh tools/find_java.sh)/bin/javac" --release 17 -proc:none -d $(@D)/classes \
+		-cp "$(@D)/lib/*:$$($(BIN)/python -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')/jars/*" $(word 2,$^)
+	@touch $@
 
-nexmark-check: $(VENV)/installed-dev
+NEXMARK_FLINK := $(if $(findstring flink,$(SYSTEMS)),build/nexmark-flink/built)
+
+nexmark: $(VENV)/installed-dev $(NEXMARK_FLINK)
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m benchmarks.nexmark.run --events $(EVENTS) --systems "$(SYSTEMS)" --rounds $(ROUNDS) \
+		$(if $(QUERIES),--queries "$(QUERIES)") $(if $(SEED),--seed $(SEED)) $(if $(RESUME),--resume)
+
+nexmark-check: $(VENV)/installed-dev $(NEXMARK_FLINK)
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m benchmarks.nexmark.run --check --systems "$(SYSTEMS)" $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(SEED),--seed $(SEED))
+
+bench-latency: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/latency.py --rates "$(RATES)" --seconds $(EACH)
+
+scale: ROWS = 300000000
+scale: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/scale.py --rows $(ROWS) --keys $(KEYS)
 
 bench-others:
 	@sh benchmarks/others/run.sh "$$(sh tools/find_python.sh)"

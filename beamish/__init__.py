@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         StateError,
         UserFunctionError,
     )
-    from beamish.joining import as_of_join, merge
+    from beamish.joining import as_of_join, merge, table_join
     from beamish.kernels.key_sets import Cube, GroupingSets, Rollup
     from beamish.kinds.over.options import (
         DenseRank,
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     )
     from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
     from beamish.pipeline import Pipeline
+    from beamish.replays.replay import Replay, replay
     from beamish.spark.listener import MetricsListener
     from beamish.statement import Query, sql
     from beamish.versioned_table.table import Validity, Version, VersionedTable
@@ -114,7 +115,7 @@ else:
             "beamish.checkpoint.inspection": "Inspection inspect",
             "beamish.checkpoint.questions": "CheckpointState Held KeptRow KeptWindow ScriptState StoredKey StoredVersion",
             "beamish.checkpoint.upgrade": "Upgrade check_upgrade migrate",
-            "beamish.joining": "as_of_join merge",
+            "beamish.joining": "as_of_join merge table_join",
             "beamish.kernels.key_sets": "Cube GroupingSets Rollup",
             "beamish.kinds.over.options": "DenseRank FirstValue Lag LastValue Lead Preceding PrecedingRows Rank RowNumber Unbounded",
             "beamish.kinds.suppress.option": "Buffer Suppress UntilTimeLimit UntilWindowCloses",
@@ -122,6 +123,7 @@ else:
             "beamish.modes": "AT_MERGE BOTH_INPUTS EMIT_EARLY LEFT_INPUT SHUT_DOWN SPILL WITH_NEXT_PANE AccumulationMode ClosingBehavior OnTimeBehavior RetractMerged TimestampCombiner WaitFor WhenFull",
             "beamish.pane": "DropReason Pane PaneChange PaneKind PaneTiming RowWindow Window",
             "beamish.pipeline": "Pipeline",
+            "beamish.replays.replay": "Replay replay",
             "beamish.statement": "Query sql",
             "beamish.versioned_table.table": "Validity Version VersionedTable",
             "beamish.watching": "progress",
@@ -186,6 +188,7 @@ __all__ = [
     "Punctuated",
     "Query",
     "Rank",
+    "Replay",
     "RetractMerged",
     "Rolling",
     "Rollup",
@@ -235,8 +238,10 @@ __all__ = [
     "plot",
     "progress",
     "register",
+    "replay",
     "sinks",
     "sql",
+    "table_join",
     "testing",
     "triggers",
 ]
@@ -324,25 +329,43 @@ def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
     return observed(panes, name)
 
 
-def Listener(*, port: int | None = None, path: "str | Path | None" = None, name: str = "beamish") -> "MetricsListener":  # noqa: N802 - a class to whoever calls it, made when pyspark is there
-    """A listener that exports the progress of observed queries as Prometheus metrics.
+def Listener(  # noqa: N802 - a class to whoever calls it, made when pyspark is there
+    *,
+    port: int | None = None,
+    path: "str | Path | None" = None,
+    name: str = "beamish",
+    record: "str | Path | None" = None,
+    spans: bool = False,
+) -> "MetricsListener":
+    """A listener that exports the progress of observed queries: as Prometheus metrics, as a record for ``bm.replay``, as OpenTelemetry spans.
 
     ``beamish_panes_total{query,kind,timing}``, ``beamish_dropped_total{query,reason}``, ``beamish_input_rows_total{query}``,
     ``beamish_watermark_lag_seconds{query}``, ``beamish_live_windows{query}``, ``beamish_state_bytes{query}``,
-    ``beamish_next_firing_timestamp_seconds{query}``. ``query`` is the query's name, or its id.
+    ``beamish_next_firing_timestamp_seconds{query}``, ``beamish_watermark_timestamp_seconds{query}``, ``beamish_batches_total{query}``,
+    ``beamish_batch_seconds_total{query}``; for Kafka, also without ``bm.observe``, ``beamish_kafka_max_offsets_behind{query,input}``,
+    ``beamish_kafka_avg_offsets_behind{query,input}``, ``beamish_batches_behind{query,input}``. ``query`` is the query's name, or its id;
+    ``input`` the topics.
 
     Args:
         port: the port of the metrics server, on the loopback interface; 0: any free port (see the listener's ``port``).
         path: a file rewritten after every batch, for node_exporter's textfile collector.
         name: as given to ``bm.observe``.
+        record: a file to which the clock, the watermark and the offsets of each batch are appended. Spark's checkpoint keeps them for
+            100 batches; ``bm.replay(record=...)`` goes further back with it.
+        spans: report each batch as a span with its phases and stages, by the OpenTelemetry SDK of the application.
 
     Returns:
         for ``spark.streams.addListener``; ``close()`` stops the server.
 
     Raises:
-        OptionError: neither port nor path, or prometheus_client is not installed.
+        OptionError: none of port, path, record and spans, or a package is not installed: prometheus_client, opentelemetry-api.
     """
+    from beamish.recording import Recorder
     from beamish.spark.listener import MetricsListener
+    from beamish.tracing import BatchSpans
     from beamish.watching import PrometheusMetrics
 
-    return MetricsListener(PrometheusMetrics(port, path), name)
+    recorder = None if record is None else Recorder(record)
+    needs_metrics = port is not None or path is not None or (recorder is None and not spans)
+    metrics = PrometheusMetrics(port, path) if needs_metrics else None
+    return MetricsListener(metrics, name, recorder, BatchSpans() if spans else None)

@@ -1,9 +1,10 @@
-"""``python -m beamish``: inspect or watch a checkpoint, explain or check a pipeline."""
+"""``python -m beamish``: inspect, watch or replay a checkpoint, explain or check a pipeline."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -124,6 +125,49 @@ def _parser() -> argparse.ArgumentParser:
         "--picture", metavar="PATH", help="a timeline of the smallest script that breaks a law: .html, .png"
     )
     check.set_defaults(run=_check, failures=(AssertionError,))
+    replay = commands.add_parser(
+        "replay",
+        help="reproduce what a query did with the rows of a key, as a test",
+        description="A pytest file with the rows, watermarks and clock of the micro-batches of a query, from its checkpoint and its source.",
+    )
+    replay.add_argument("checkpoint", help="the query's checkpointLocation")
+    replay.add_argument(
+        "--pipeline",
+        required=True,
+        metavar="MODULE:NAME",
+        help="its module or file and name, such as jobs.scores:pipeline",
+    )
+    replay.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="JSON",
+        help="""key columns and values: '{"team": "red"}', or team=red""",
+    )
+    replay.add_argument(
+        "--window",
+        metavar="TIME",
+        help="compare only the windows that contain a time: 2026-01-01T10:14, UTC by default",
+    )
+    replay.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="the function that makes the query's stream from a session; of several inputs one each: NAME=MODULE:NAME",
+    )
+    replay.add_argument("--panes", metavar="TABLE", help="what the query emitted: a table, a folder, or FORMAT:FOLDER")
+    replay.add_argument("--record", metavar="PATH", help="the file of bm.Listener(record=...)")
+    replay.add_argument(
+        "--mask",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="replace its values by pseudonyms; may be repeated",
+    )
+    replay.add_argument("--to", metavar="PATH", help="the test to write: test_red.py")
+    replay.add_argument("--remote", metavar="URL", help="a Spark Connect server, such as sc://localhost:15002")
+    replay.set_defaults(run=_replay)
     return parser
 
 
@@ -182,6 +226,58 @@ def _check(asked: argparse.Namespace) -> str:
         **options,
     )
     return str(report)
+
+
+def _replay(asked: argparse.Namespace) -> str:
+    from beamish.replays.replay import replay
+    from beamish.spark.runtime.session import reading_session
+
+    spark = reading_session(asked.remote)
+    given = [_INPUT.fullmatch(one) for one in asked.input]
+    made: Any = {found[1]: _named("replay --input", found[2]) for found in given if found}
+    if len(made) < len(given):
+        if len(given) > 1:
+            raise OptionError(
+                f"replay --input {asked.input[0]}: of several inputs name each: --input orders={asked.input[0]}"
+            )
+        made = _named("replay --input", asked.input[0])
+    found = replay(
+        spark,
+        asked.checkpoint,
+        pipeline_at(asked.pipeline, "replay"),
+        key=_key(asked.key),
+        window=asked.window,
+        input=made or None,
+        panes=None if asked.panes is None else _table(spark, asked.panes),
+        record=asked.record,
+        mask=asked.mask,
+    )
+    if asked.to is None:
+        return f"{found}\n\n{found.test(asked.pipeline)}"
+    return f"{found}\nWritten: {found.save(asked.to, asked.pipeline)}"
+
+
+def _key(texts: Sequence[str]) -> dict[str, Any] | None:
+    """A key from texts: JSON objects, or ``name=value``."""
+    key: dict[str, Any] = {}
+    for text in texts:
+        found = _INPUT.fullmatch(text)
+        try:
+            said = {found[1]: found[2]} if found else json.loads(text)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise OptionError(f"""replay --key {text}: must be an object of JSON, '{{"team": "red"}}', or team=red""")
+        key |= said
+    return key or None
+
+
+def _table(spark: Any, place: str) -> Any:
+    """The rows of a table, by its name, its folder, or the format and the folder."""
+    kind, colon, folder = place.partition(":")
+    if colon and kind in ("delta", "iceberg", "parquet", "orc", "json"):
+        return spark.read.format(kind).load(folder)
+    return spark.read.parquet(place) if "/" in place else spark.read.table(place)
 
 
 def _bar(examples: int) -> Callable[[int], None]:

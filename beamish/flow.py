@@ -188,6 +188,16 @@ class Flow:
                 raise PipelineError(f"initial={{{name!r}: ...}}: the pipeline has no such table; {known}")
         return dict(named)
 
+    @property
+    def listing_dropped(self) -> Flow:
+        """The same, emitting dropped rows from its last stage if that can."""
+        try:
+            changed = attrs.evolve(self, stage=self.stage.declaring("with_dropped()", with_dropped=True))
+            changed.check()
+        except PipelineError:
+            return self
+        return changed
+
     def on_sources(self, change: Callable[[Source], Input]) -> Flow:
         """The same flow over other leaves."""
         return attrs.evolve(self, inputs=tuple(taken.on_sources(change) for taken in self.inputs))

@@ -1,4 +1,7 @@
-"""Pipelines with several inputs: ``bm.merge`` windows them together, ``bm.as_of_join`` joins rows with a versioned table."""
+"""Pipelines with several inputs.
+
+``bm.merge`` windows them together, ``bm.as_of_join`` joins rows with a versioned table, ``bm.table_join`` two changing tables.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from typing import Any, Never
 
 import attrs
 
+from beamish.contract.relation import Relation
 from beamish.durations import DurationLike
 from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.column_names import PREFIX, is_reserved
 from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.table_join.options import How, read_table_join
+from beamish.kinds.table_join.stage import TableJoinStage
 from beamish.kinds.versions.options import AsOf, Direction, read_as_of
 from beamish.kinds.window.stage import WindowStage
 from beamish.modes import BOTH_INPUTS, WaitFor
@@ -181,18 +187,92 @@ def as_of_join(
         )
     if isinstance(changes, Source):
         changes = attrs.evolve(changes, is_waited_for=options.wait_for is WaitFor.BOTH_INPUTS)
-    rows = _left(left_name, left)
+    rows = _rows_input("as_of_join", left_name, left)
     keys = _keys_on(on, changes.relation.keys, table_name)
     flow = Flow(AsOfStage(options, versions), (attrs.evolve(rows, keys=keys), changes))
     _check_sources("as_of_join", flow)
     return Pipeline(flow)
 
 
-def _left(name: str, pipeline: object) -> Input:
-    taken = _input(name, pipeline, "as_of_join")
-    if isinstance(taken, Source) and taken.keys:
+def table_join(
+    *unnamed: Never, on: str | Iterable[str] | Mapping[str, str] | None = None, how: How = "inner", **inputs: Pipeline
+) -> Pipeline:
+    """Join two changing tables by any columns, and emit the changes of the joined rows.
+
+    The columns need not be keys of either table (a foreign-key join of Kafka Streams' KTables, a regular join in Flink). After every step the
+    live rows are the join of the rows that are live in both inputs; a changed row touches only its own pairs. ``forget_after`` after it bounds
+    how long rows are stored.
+
+    Args:
+        unnamed: rejected: inputs are given by name.
+        on: the columns to join on: a name, names, or ``{column of the first input: column of the second}``; None: the key columns of the
+            second, under these names in the first. Null matches nothing.
+        how: "inner": pairs only; "left", "right", "outer": rows of the first input, of the second, or of both, without a match too, with null.
+        inputs: two: complete pipelines, whose retractions remove the rows that they retract, such as those that end in ``upserts(...)``;
+            or pipelines that declare ``event_time``, ``where`` and ``from_changelog`` only.
+
+    Returns:
+        a pipeline whose rows are the joined columns, under the first input's names, a struct per input with its columns (null: no match),
+        ``window`` (null), ``pane`` (timing UNKNOWN, index 0), ``timestamp`` (the later one of both rows). A later stage names fields of a struct:
+        ``Sum("orders.amount")``.
+
+    Raises:
+        OptionError: an argument is invalid.
+        PipelineError: not two inputs, one that declares too little or too much, or whose rows replace others without a retraction.
+        ColumnError: ``on`` does not name columns.
+
+    Example:
+        >>> import beamish as bm
+        >>> start = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+        >>> joined = bm.table_join(
+        ...     orders=start.key_by("order").upserts(),
+        ...     customers=start.key_by("name").upserts(),
+        ...     on={"buyer": "name"},
+        ... )
+        >>> script = (
+        ...     bm.testing.TestStream()
+        ...     .add([{"ts": 1, "name": "ann", "city": "Rome"}, {"ts": 1, "name": "bob", "city": "Oslo"}], input="customers")
+        ...     .add([{"ts": 2, "order": 7, "buyer": "ann"}], input="orders")
+        ...     .add([{"ts": 3, "order": 7, "buyer": "bob"}], input="orders")
+        ... )
+        >>> [(str(pane.change), pane.key["buyer"], pane.values["customers"]["city"]) for pane in joined.run(script)]
+        [('INSERT', 'ann', 'Rome'), ('DELETE', 'ann', 'Rome'), ('INSERT', 'bob', 'Oslo')]
+    """
+    _check_named("table_join", unnamed)
+    options = read_table_join(how)
+    if len(inputs) != 2:
         raise PipelineError(
-            f"as_of_join({name}={pipeline!r}): the left input may declare only its event_time; declare the columns to join on with on=..."
+            f"table_join({', '.join(inputs)}): needs two inputs, such as table_join(orders=..., customers=..., on={{'buyer': 'name'}}); for more tables nest joins"
+        )
+    _check_names("table_join", inputs)
+    left, right = (_rows_input("table_join", name, pipeline) for name, pipeline in inputs.items())
+    pairs = _columns_on(on, right.relation)
+    taken = (attrs.evolve(left, keys=tuple(pairs)), attrs.evolve(right, keys=tuple(pairs.values())))
+    flow = Flow(TableJoinStage(options), taken)
+    _check_sources("table_join", flow)
+    flow.stage.check(flow.takes)
+    return Pipeline(flow)
+
+
+def _columns_on(on: Any, right: Relation) -> dict[str, str]:
+    """The columns of the first input, each with that of the second (ColumnError: it does not name columns)."""
+    pairs = _on_mapping("table_join", on, right.keys)
+    if not pairs or not all(isinstance(name, str) for name in pairs):
+        raise ColumnError(
+            f"table_join(on={on!r}): there is no column to join on, such as a key column of {right.name}; name columns: on={{'buyer': 'name'}}"
+        )
+    if len(set(pairs.values())) < len(pairs):
+        raise ColumnError(f"table_join(on={on!r}): a column of {right.name} is named twice; name each once")
+    return pairs
+
+
+def _rows_input(call: str, name: str, pipeline: object) -> Input:
+    """An input that is not keyed by itself."""
+    taken = _input(name, pipeline, call)
+    if isinstance(taken, Source) and taken.keys:
+        of = "the left input" if call == "as_of_join" else "an input of rows"
+        raise PipelineError(
+            f"{call}({name}={pipeline!r}): {of} may declare only its event_time; declare the columns to join on with on=..."
         )
     return taken
 
@@ -205,7 +285,7 @@ def _keys_on(on: Any, keys: tuple[Any, ...], table: str) -> tuple[str, ...]:
                 f"as_of_join({table}=...): key_by({key}): a table's keys are names of columns; add the column before: "
                 "df.withColumn(...)"
             )
-    named = _on_mapping(on, keys)
+    named = _on_mapping("as_of_join", on, keys)
     if sorted(named.values()) != sorted(keys):
         raise ColumnError(
             f"as_of_join(on={on!r}): must name all keys of {table}, {list(keys)!r}, once each; such as "
@@ -215,7 +295,7 @@ def _keys_on(on: Any, keys: tuple[Any, ...], table: str) -> tuple[str, ...]:
     return tuple(of_key[key] for key in keys)
 
 
-def _on_mapping(on: Any, keys: tuple[str, ...]) -> dict[str, str]:
+def _on_mapping(call: str, on: Any, keys: tuple[str, ...]) -> dict[str, str]:
     if on is None:
         return {key: key for key in keys}
     if isinstance(on, str):
@@ -226,7 +306,7 @@ def _on_mapping(on: Any, keys: tuple[str, ...]) -> dict[str, str]:
     if not isinstance(on, Iterable) or not all(
         isinstance(name, str) and name for pair in pairs.items() for name in pair
     ):
-        raise ColumnError(f"as_of_join(on={on!r}): must be column names, or {{left column: key column}}")
+        raise ColumnError(f"{call}(on={on!r}): must be column names, or {{left column: key column}}")
     return pairs
 
 

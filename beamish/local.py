@@ -21,13 +21,13 @@ from beamish.pane import Pane, PaneList
 from beamish.script import (
     Event,
     ScriptRows,
-    Step,
     Trace,
-    as_step,
     check_script,
+    clock_of,
+    moved_to,
     panes_from_table,
     script_rows,
-    watermark_of,
+    steps_of,
 )
 from beamish.source import Source
 from beamish.watermarks import known_us
@@ -90,8 +90,7 @@ def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.
     """The output at each event."""
     bundles = {name: iter(tables) for name, tables in rows.tables.items()}
     for event in events:
-        step = as_step(event)
-        yield root.step(step, next(bundles[step.input]) if step.rows else None)
+        yield root.step(event, {step.input: next(bundles[step.input]) for step in steps_of(event) if step.rows})
 
 
 def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> PaneList:
@@ -133,7 +132,7 @@ def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
     for event, _ in zip(events, _run(root, events, rows), strict=True):
         done = []
         for below, node, of in zip(flow.flows, nodes, clocks, strict=True):
-            of.step([relation.policy for relation in below.takes], node.inputs_us, as_step(event).clock_us)
+            of.step([relation.policy for relation in below.takes], node.inputs_us, clock_of(event))
             inputs_us = tuple(known_us(progress.watermark_us) for progress in of.inputs)
             done.append(StageStep(panes_from_table(node.out, node.gives), node.watermark_us, inputs_us))
         yield event, done
@@ -164,10 +163,10 @@ class _Leaf:
         self._source = source
         self.watermark_us: int | None = None
 
-    def step(self, step: Step, rows: pa.Table | None) -> pa.Table | None:
-        """The rows of the step, if they are this source's."""
-        self.watermark_us = watermark_of(self._source, step)
-        return rows if step.input == self._source.name else None
+    def step(self, event: Event, rows: Mapping[str | None, pa.Table]) -> pa.Table | None:
+        """Its rows among those of the step."""
+        self.watermark_us = moved_to(self._source, event)
+        return rows.get(self._source.name)
 
 
 class _Node:
@@ -224,19 +223,19 @@ class _Node:
                 yield from below.stores()
         yield self._stores
 
-    def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
-        """Step upstream nodes, then its own shards; ``rows`` are those of the step."""
+    def step(self, event: Event, rows: Mapping[str | None, pa.Table]) -> pa.Table:
+        """Step upstream nodes, then its own shards; ``rows`` are those of the step, by input."""
         sources_us: list[int | None] = []
         payloads: dict[int, list[bytes]] = {}
         for number, below in enumerate(self._inputs):
-            taken = below.step(step, rows)
+            taken = below.step(event, rows)
             sources_us.append(below.watermark_us)
             for shard, payload in _payloads(self._operator, number, taken, self._how.packs):
                 payloads.setdefault(shard, []).append(payload)
         if self._how.round_trip:
             self._shards = [self._operator.open(store) for store in self._stores]
         out = [
-            self._numbered(i, shard.step(sources_us, step.clock_us, payloads.get(i, [])))
+            self._numbered(i, shard.step(sources_us, clock_of(event), payloads.get(i, [])))
             for i, shard in enumerate(self._shards)
         ]
         self.out = pa.concat_tables(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -70,11 +70,46 @@ class Step:
     clock_us: int | None = None
 
 
-Event = Bundle | WatermarkTo | ClockTo | Step
+@attrs.frozen
+class MicroBatch:
+    """One micro-batch of several inputs: a step with rows or watermarks of each.
+
+    Attributes:
+        parts: for each input its rows and watermark; without an input: the watermark of all. None has a clock.
+        clock_us: as in ``ClockTo``; None: unchanged.
+    """
+
+    parts: tuple[Step, ...]
+    clock_us: int | None = None
+
+
+Event = Bundle | WatermarkTo | ClockTo | Step | MicroBatch
+
+
+def steps_of(event: Event) -> tuple[Step, ...]:
+    """The rows and watermarks of each input."""
+    return event.parts if isinstance(event, MicroBatch) else (as_step(event),)
+
+
+def of_inputs(event: Event, names: Collection[str | None]) -> Event:
+    """An event without the rows and watermarks of other inputs."""
+    if isinstance(event, MicroBatch):
+        return attrs.evolve(event, parts=tuple(step for step in event.parts if step.input in {None, *names}))
+    step = as_step(event)
+    return event if step.input in {None, *names} else Step(clock_us=step.clock_us)
+
+
+def clock_of(event: Event) -> int | None:
+    """The clock that an event advances to; None: unchanged."""
+    return event.clock_us if isinstance(event, MicroBatch) else as_step(event).clock_us
 
 
 def as_step(event: Event) -> Step:
-    """An event as a step."""
+    """An event as a step of one input.
+
+    Raises:
+        ScriptError: it is one of several inputs.
+    """
     match event:
         case Bundle(rows, of):
             return Step(rows, of)
@@ -84,6 +119,11 @@ def as_step(event: Event) -> Step:
             return Step(clock_us=us)
         case Step():
             return event
+        case MicroBatch():
+            raise ScriptError(
+                "a step of several inputs at once works in pipeline.run(script), trace, on_spark and timeline only; here write a step for each "
+                "input: step(rows, input=...)"
+            )
 
 
 def in_words(event: Event) -> str:
@@ -97,15 +137,21 @@ def in_words(event: Event) -> str:
             return f"advance_processing_time_to({us / 1e6})"
         case Step(watermark_us=us):
             return "step(rows)" if us is None else f"step(watermark={us / 1e6})"
+        case MicroBatch():
+            return "step({...})"
 
 
 def shown(event: Event) -> str:
     """An event in words, for traces."""
-    step = as_step(event)
-    words = [] if step.watermark_us is None else [f"watermark: {instant_in_words(step.watermark_us)}"]
-    words += [] if step.clock_us is None else [f"clock: {instant_in_words(step.clock_us)}"]
-    words += [str(dict(row)) for row in step.rows]
-    return ", ".join(filter(None, [step.input and f"{step.input}:", *words])) or "nothing"
+    words = []
+    for step in steps_of(event):
+        own = [] if step.watermark_us is None else [f"watermark: {instant_in_words(step.watermark_us)}"]
+        own += [] if step.clock_us is None else [f"clock: {instant_in_words(step.clock_us)}"]
+        own += [str(dict(row)) for row in step.rows]
+        words += [", ".join(filter(None, [step.input and f"{step.input}:", *own]))]
+    if isinstance(event, MicroBatch) and event.clock_us is not None:
+        words.insert(0, f"clock: {instant_in_words(event.clock_us)}")
+    return ", ".join(filter(None, words)) or "nothing"
 
 
 @attrs.frozen
@@ -135,8 +181,8 @@ def check_script(flow: Flow, events: Sequence[Event]) -> None:
         ScriptError: an unknown or missing input, or an update of a watermark that follows the clock.
     """
     names = [source.name for source in flow.sources if source.name is not None]
-    for event in events:
-        step, call = as_step(event), in_words(event)
+    for event, step in ((one, step) for one in events for step in steps_of(one)):
+        call = in_words(event)
         if names and step.input is None and (step.rows or isinstance(event, Bundle)):
             raise ScriptError(
                 f"{call}: the pipeline merges {', '.join(names)}; name the input of the rows: input={names[0]!r}"
@@ -161,6 +207,12 @@ def watermark_of(source: Source, step: Step) -> int | None:
     return step.watermark_us if step.input in (None, source.name) else None
 
 
+def moved_to(source: Source, event: Event) -> int | None:
+    """The watermark that an event advances a source to; None: unchanged."""
+    moves = [us for step in steps_of(event) if (us := watermark_of(source, step)) is not None]
+    return max(moves, default=None)
+
+
 def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> ScriptRows:
     """The rows of a script, and the initial rows of tables (as for ``Flow.initial``).
 
@@ -169,7 +221,7 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
         ScriptError: a column has values of different types, or an invalid event time.
         PipelineError: they are panes, used as plain rows.
     """
-    steps, tables, begins = [as_step(event) for event in events], {}, {}
+    steps, tables, begins = [step for event in events for step in steps_of(event)], {}, {}
     given = flow.initial(initial)
     named = {source.name: taker.stage.asks(taker.takes, number) for source, taker, number in flow.leaves}
     for source in flow.sources:

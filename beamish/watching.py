@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
@@ -17,6 +18,43 @@ from beamish.addresses import printable
 from beamish.contract.drops import DROPPED, PANES, SKIPPED
 from beamish.errors import OptionError
 from beamish.pane import DropReason, PaneKind, PaneTiming
+
+
+@attrs.frozen
+class Behind:
+    """How far a query was behind the end of its Kafka topics when a batch began.
+
+    Attributes:
+        most: records of the partition that is furthest behind.
+        mean: records per partition.
+        batches: batches of as many rows as this one had that are left to read; None: unknown, since it had no rows.
+    """
+
+    most: float
+    mean: float
+    batches: float | None
+
+
+_TOPICS = re.compile(r"KafkaV2\[(?:Subscribe|SubscribePattern|Assign)\[(.*)\]\]")
+
+
+def _behind(sources: Sequence[Any]) -> Iterator[tuple[str, Behind]]:
+    """How far each Kafka source was behind, by its topics; Spark's name of it where that is not known."""
+    for source in sources:
+        if "maxOffsetsBehindLatest" in source.metrics:
+            found = _TOPICS.fullmatch(source.description)
+            most, mean = (float(source.metrics[f"{of}OffsetsBehindLatest"]) for of in ("max", "avg"))
+            left = _records(source.latestOffset) - _records(source.endOffset)
+            batches = left / source.numInputRows if source.numInputRows else None if left else 0.0
+            yield found[1] if found else source.description, Behind(most, mean, batches)
+
+
+def _records(offset: str) -> int:
+    """The sum of Kafka's offsets."""
+    try:
+        return sum(of for partitions in json.loads(offset).values() for of in partitions.values())
+    except (ValueError, AttributeError):  # "None", where Spark knows no offset
+        return 0
 
 
 @attrs.frozen
@@ -33,6 +71,7 @@ class BatchCounts:
         counts: the metrics of ``bm.observe``, by name; empty: not observed, or no shard was called. None: unknown.
         shards: metrics of each called shard, by number: ``live_windows`` and ``next_due_ms``, if present.
         skipped: records of the sources that are not changes of a row, such as Debezium's tombstones.
+        behind: of each Kafka input, by its name.
     """
 
     batch: int
@@ -44,6 +83,7 @@ class BatchCounts:
     counts: Mapping[str, int | None]
     shards: Mapping[int, Mapping[str, int]] = {}
     skipped: int = 0
+    behind: Mapping[str, Behind] = {}
 
     @classmethod
     def read(cls, progress: Any, name: str) -> BatchCounts:
@@ -69,6 +109,7 @@ class BatchCounts:
                 for name, observed in progress.observedMetrics.items()
                 if name.startswith(SKIPPED)
             ),
+            dict(_behind(progress.sources)),
         )
 
 
@@ -317,7 +358,13 @@ def _console() -> Any:
     return console if console.is_terminal or console.is_jupyter else None
 
 
+_BEHIND = {
+    "beamish_kafka_max_offsets_behind": "Records that the partition furthest behind has after the last batch's",
+    "beamish_kafka_avg_offsets_behind": "Records that a partition has after the last batch's, on average",
+    "beamish_batches_behind": "Batches of the last one's size that are left to read",
+}
 _GAUGES = {
+    "beamish_watermark_timestamp_seconds": "The watermark, in seconds since the epoch",
     "beamish_watermark_lag_seconds": "How far the watermark was behind the clock when the last batch began",
     "beamish_live_windows": "Stored windows",
     "beamish_state_bytes": "Memory that the state store uses",
@@ -342,7 +389,7 @@ class PrometheusMetrics:
     def __init__(self, port: int | None, path: str | Path | None) -> None:
         if (port is None and path is None) or (port is not None and type(port) is not int):
             raise OptionError(
-                f"Listener(port={printable(port)}, path={printable(path)}): give a port (0: any free one), or the path of a file, or both"
+                f"Listener(port={printable(port)}, path={printable(path)}): give a port (0: any free one), or the path of a file, or both; or record=, or spans=True"
             )
         try:
             import prometheus_client as prometheus
@@ -363,6 +410,13 @@ class PrometheusMetrics:
         self._skipped = prometheus.Counter(
             "beamish_skipped", "Records of the sources that are not changes of a row", ["query"], registry=registry
         )
+        self._batches = prometheus.Counter("beamish_batches", "Batches", ["query"], registry=registry)
+        self._seconds = prometheus.Counter(
+            "beamish_batch_seconds", "Duration of the batches", ["query"], registry=registry
+        )
+        self._behind: list[Any] = [
+            prometheus.Gauge(name, words, ["query", "input"], registry=registry) for name, words in _BEHIND.items()
+        ]
         self._gauges: dict[str, Any] = {
             name: prometheus.Gauge(name, words, ["query"], registry=registry) for name, words in _GAUGES.items()
         }
@@ -378,13 +432,26 @@ class PrometheusMetrics:
         totals.add(seen)
         self._rows.labels(query).inc(seen.rows)
         self._skipped.labels(query).inc(seen.skipped)
+        self._batches.labels(query).inc()
+        self._seconds.labels(query).inc(seen.seconds)
+        for name, behind in seen.behind.items():
+            for gauge, value in zip(self._behind, attrs.astuple(behind), strict=True):
+                if value is not None:
+                    gauge.labels(query, name).set(value)
         for timing, name in PANES.items():
             self._panes.labels(query, PaneKind.PANE.value, timing.value).inc(seen.counts.get(name) or 0)
         self._panes.labels(query, PaneKind.RETRACTION.value, "").inc(seen.counts.get("retractions") or 0)
         for reason, name in DROPPED.items():
             self._dropped.labels(query, reason.value).inc(seen.counts.get(name) or 0)
         due = totals.next_due
-        values = (totals.lag_seconds, totals.live_windows, totals.state_bytes, None if due is None else due.timestamp())
+        stood = None if totals.watermark is None else totals.watermark.timestamp()
+        values = (
+            stood,
+            totals.lag_seconds,
+            totals.live_windows,
+            totals.state_bytes,
+            None if due is None else due.timestamp(),
+        )
         for gauge, value in zip(self._gauges.values(), values, strict=True):
             if value is not None:
                 gauge.labels(query).set(value)

@@ -22,6 +22,7 @@ from beamish.kinds.over.stage import OverStage
 from beamish.kinds.retime.stage import RetimeStage
 from beamish.kinds.rolling.stage import RollingStage
 from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.table_join.stage import TableJoinStage
 from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
@@ -132,6 +133,13 @@ def said(pipeline: bm.Pipeline | Flow) -> StageOptions:
             with_dropped=stage.with_dropped,
             forget_after=stage.options.forget_after,
             explode=stage.options.explode,
+        )
+    if isinstance(stage, TableJoinStage):
+        options = attrs.evolve(
+            options,
+            mode=bm.AccumulationMode.ACCUMULATING_AND_RETRACTING,
+            with_dropped=stage.with_dropped,
+            forget_after=stage.options.forget_after,
         )
     if isinstance(stage, RetimeStage):
         (taken,) = flow.inputs

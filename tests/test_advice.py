@@ -140,6 +140,17 @@ SETS = START.key_by(bm.Rollup("country", "team")).window(TENS).accumulate(n=Coun
 AT_COLUMN = PLAIN.then(BY_PLAYS)
 SET = CHANGES.changes()
 UPSERTS = CHANGES.upserts()
+
+
+def joined_tables(orders=START, customers=None, on=None, **options):
+    return bm.table_join(
+        orders=orders,
+        customers=UPSERTS if customers is None else customers,
+        on={"buyer": "cur"} if on is None else on,
+        **options,
+    )
+
+
 SOON = bm.UntilTimeLimit(5, clock="event")
 
 # By the name of the refusal: pipelines that do what it says, or calls that run them.
@@ -311,6 +322,40 @@ FIXED = {
     ],
     "gaps of a key that is a list": [START.key_by("name").fill_gaps(1, by="last", within=1)],
     "a column called filled": [START.key_by("is_filled").fill_gaps(1, by="last", within=1)],
+    # joins of tables
+    "an unknown join of tables": [joined_tables(how="outer"), joined_tables(how="right")],
+    "unnamed tables": [joined_tables()],
+    "three tables": [bm.table_join(pairs=joined_tables(), cities=CHANGES.upserts(), on={"customers.city": "cur"})],
+    "a table called df": [joined_tables()],
+    "two tables of one source": [
+        bm.table_join(pairs=joined_tables(), cities=CHANGES.upserts(), on={"customers.city": "cur"})
+    ],
+    "a table of text": [bm.table_join(orders=START, customers=UPSERTS, on={"buyer": "cur"})],
+    "a table without an event time": [bm.table_join(orders=START, customers=UPSERTS, on={"buyer": "cur"})],
+    "rows that are keyed": [joined_tables(START)],
+    "on of a number": [joined_tables(on="cur"), joined_tables(on=["cur"])],
+    "on of nothing": [joined_tables()],
+    "on omitted over rows": [joined_tables(customers=START)],
+    "a table's column twice": [joined_tables()],
+    "a reserved column of a table": [joined_tables()],
+    "a table called pane": [joined_tables()],
+    "panes that replace others": [joined_tables(UPDATING)],
+    "a table of changes()": [joined_tables(UPSERTS)],
+    "windows of a table join": [joined_tables().then(ROUNDS.accumulating().accumulate(n=Count()))],
+    "having of a table join": [joined_tables().then(ROUNDS.where(SOME).accumulating().accumulate(n=Count()))],
+    "a mode of a table join": [joined_tables().then(ROUNDS.accumulating().accumulate(n=Count()))],
+    "a condition of a table join": [
+        joined_tables(UPSERTS.then(bm.Pipeline().where(SOME))),
+        joined_tables().then(ROUNDS.where(SOME).accumulating().accumulate(n=Count())),
+    ],
+    "keys of a table join": [joined_tables().then(ROUNDS.key_by("buyer").accumulating().accumulate(n=Count()))],
+    "a suppress of a table join": [joined_tables(UPDATING)],
+    "forget_after over panes without timestamp": [
+        joined_tables(TIMED.accumulating_and_retracting()).forget_after("1 day")
+    ],
+    "columns of two types": [joined_tables()],
+    "tables on a list": [joined_tables()],
+    "a column of the name of an input": [joined_tables()],
     # upserts
     "keep_deleted without deleted": [CHANGES.upserts(deleted="gone", keep_deleted=5)],
     "upserts after windows": [PLAIN.then(bm.Pipeline().key_by("team").upserts())],

@@ -102,6 +102,7 @@ def test_every_law_has_tests_and_every_mark_names_a_law():
 ELSEWHERE = {
     "as-of-joins-batch": "tests/kinds/as_of/test_on_spark.py",
     "as-of-joins-restart": "tests/kinds/versions/test_on_spark.py",
+    "changing-tables-restart": "tests/kinds/table_join/test_on_spark.py",
     "batch-plan": "tests/spark/test_native.py",
     "changelogs": "tests/spark/test_changelog.py",
     "conditions": "tests/kinds/refine/test_laws.py",

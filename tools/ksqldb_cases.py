@@ -22,7 +22,7 @@ from typing import Any
 
 import beamish as bm
 from beamish.accumulations import CountDistinct
-from beamish.statement.names import KSQLDB
+from beamish.statement.grammar.names import KSQLDB
 from beamish.testing import TestStream
 
 WORDS = {

@@ -150,6 +150,7 @@ ROOMS = {
         ),
     ),
     "beamish/kinds/suppress": _SUPPRESS,
+    "beamish/kinds/table_join": room("table_join", compared=("joined tables",)),
     "beamish/kinds/upserts": room("upserts", compared=("upserts",)),
     "beamish/kinds/versions": _VERSIONS,
     "beamish/kinds/window/parts/anchors.py": (

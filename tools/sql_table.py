@@ -1,6 +1,6 @@
 """Write the table of ksqlDB's clauses and functions into docs/sql.md: what bm.sql supports, under which name, and why not.
 
-Run: python tools/sql_table.py. Each clause is tried; functions are those of beamish/statement/names.py.
+Run: python tools/sql_table.py. Each clause is tried; functions are those of beamish/statement/grammar/names.py.
 tests/statement/test_ksqldb.py compares the page with the code.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import beamish as bm
-from beamish.statement.aggregates import NAMES
-from beamish.statement.expressions import IN_PROCESS
-from beamish.statement.names import KSQLDB, is_known
+from beamish.statement.grammar.aggregates import NAMES
+from beamish.statement.grammar.expressions import IN_PROCESS
+from beamish.statement.grammar.names import KSQLDB, is_known
 from beamish.testing import TestStream
 
 PAGE = Path(__file__).parent.parent / "docs" / "sql.md"

@@ -34,7 +34,7 @@ from beamish.plot.picture import (
     value_label,
     values_label,
 )
-from beamish.script import Event, Row, Step, as_step
+from beamish.script import Event, Row, clock_of, of_inputs, steps_of
 from beamish.source import Source
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING
@@ -93,8 +93,8 @@ def picture_of_run(
         ScriptError: invalid script.
         OptionError: no such key, or too many keys.
     """
-    by_clock = any(as_step(event).clock_us is not None for event in events) if clock is None else clock
-    moments = _moments(_with_dropped(flow), events, initial, by_clock=by_clock)
+    by_clock = any(clock_of(event) is not None for event in events) if clock is None else clock
+    moments = _moments(flow.listing_dropped, events, initial, by_clock=by_clock)
     after, last = ScriptStages.after(flow, events, initial), moments[-1].at if moments else 0.0
     chosen = Chosen(key, [below.gives.keys for below in flow.flows])
     panels: list[Panel] = []
@@ -166,16 +166,6 @@ def _name(stage: int, stages: int, key: Mapping[str, Any]) -> str:
     return ", ".join([*words, *([key_name(key)] if key else [])])
 
 
-def _with_dropped(flow: Flow) -> Flow:
-    """The same flow, emitting dropped rows from its last stage if that has windows."""
-    try:
-        changed = attrs.evolve(flow, stage=flow.stage.declaring("with_dropped()", with_dropped=True))
-        changed.check()
-    except PipelineError:
-        return flow
-    return changed
-
-
 def _moments(flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool) -> list[_Moment]:
     """Run it. In a step without a clock, rows are in the middle and panes at the end; a watermark that its rows are compared with, before."""
     run = trace_stages(flow, events, initial)
@@ -183,14 +173,14 @@ def _moments(flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: boo
     moments = []
     for number, (event, done) in enumerate(run, start=1):
         at = clocks[number - 1] if by_clock else float(number)
-        early = 0.75 if as_step(event).rows else 0.0
+        early = 0.75 if any(step.rows for step in steps_of(event)) else 0.0
         moments.append(_Moment(event, done, *((at, at, at) if by_clock else (at - 0.5, at - early, at))))
     return moments
 
 
 def _clocks(events: Iterable[Event]) -> list[float]:
     """The clock at each event. It begins in 1970: events before it is set to a date are shown at that date."""
-    moves = [as_step(event).clock_us for event in events]
+    moves = list(map(clock_of, events))
     first = next((us for us in moves if us), 0)
     clock, clocks = first if first > _DAY_US else 0, []
     for us in moves:
@@ -204,11 +194,8 @@ def _dropped_within(
 ) -> Iterator[tuple[float, Pane]]:
     """The dropped rows of a stage with a later stage: found by running it alone."""
     names = {source.name for source in flow.sources}
-    # Steps of other inputs become empty steps.
-    own = [
-        event if (step := as_step(event)).input in {None, *names} else Step(clock_us=step.clock_us) for event in events
-    ]
-    changed = _with_dropped(flow)
+    own = [of_inputs(event, names) for event in events]
+    changed = flow.listing_dropped
     given = initial if any(stage.stage.may_begin_with(number) for _, stage, number in changed.leaves) else None
     for moment in _moments(changed, own, given, by_clock=by_clock):
         yield from ((moment.at, pane) for pane in moment.done[-1].panes if pane.kind is PaneKind.DROPPED)
@@ -261,8 +248,7 @@ def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list
 
 def _rows(below: Flow, number: int, source: Source, moment: _Moment, watermark_us: int | None) -> Iterator[_Came]:
     """The rows of an event for an input of a stage, and its watermark, which moved before them."""
-    step = as_step(moment.event)
-    for row in step.rows if step.input == source.name else ():
+    for row in (row for step in steps_of(moment.event) if step.input == source.name for row in step.rows):
         at = value_of(row, source.event_time) if isinstance(source.event_time, str) else None
         us = None if at is None else instant_us(source.event_time, at)
         label = ", ".join(value_label(value_of(row, name)) for name in _label_columns(below, number, source, row))

@@ -50,9 +50,15 @@ def apply(
     from beamish.fusion.groups import FUSE
     from beamish.spark.compile.batch import panes_of_batch
     from beamish.spark.compile.inputs import name_initial, name_inputs, with_initial
-    from beamish.spark.compile.stream import has_querys_watermark, panes_of_stream
+    from beamish.spark.compile.stream import has_querys_watermark, needs_ticks, panes_of_stream
     from beamish.spark.runtime.observation import can_be_observed
-    from beamish.spark.runtime.session import check_session, check_streaming, settle_partitions, shard_count
+    from beamish.spark.runtime.session import (
+        check_session,
+        check_streaming,
+        settle_partitions,
+        shard_count,
+        warn_of_waiting_windows,
+    )
     from beamish.spark.split import as_they_came
 
     named = name_inputs(flow, df, inputs, declared)
@@ -69,6 +75,8 @@ def apply(
         check_streaming(named.spark)
 
     how = FUSE if fuse is None else fuse
+    if declared is None and not needs_ticks(how.grouped(bound)):
+        warn_of_waiting_windows(named.spark)
 
     def panes(observed: str | None = None) -> DataFrame:
         flow = how.grouped(bound)

@@ -32,7 +32,17 @@ from beamish.fusion.groups import FUSE, Fuse
 from beamish.kernels.buffers import cast_table, from_bytes, to_bytes
 from beamish.kernels.column_names import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
 from beamish.pane import PaneList
-from beamish.script import Event, Trace, as_step, check_script, in_words, panes_from_table, script_rows, watermark_of
+from beamish.script import (
+    Event,
+    Trace,
+    check_script,
+    clock_of,
+    in_words,
+    moved_to,
+    panes_from_table,
+    script_rows,
+    steps_of,
+)
 from beamish.source import Source
 from beamish.spark.checkpoint.inspected import has_done_a_batch
 from beamish.spark.checkpoint.stored_query import read_query
@@ -163,8 +173,8 @@ def trace_on_spark(
 
 def _check(events: Sequence[Event], restart_after: Sequence[int]) -> None:
     for event in events:
-        watermark_us = as_step(event).watermark_us
-        if watermark_us is not None and not is_watermark(watermark_us):
+        moved = [step.watermark_us for step in steps_of(event) if step.watermark_us is not None]
+        if not all(map(is_watermark, moved)):
             raise ScriptError(
                 f"{in_words(event)}: on Spark a watermark is a whole number of milliseconds above 0; "
                 "round it, and shift a script that begins before 1970"
@@ -190,7 +200,7 @@ def _stops(events: Sequence[Event], restart_after: Sequence[int]) -> list[int]:
 
 def first_batch(events: Sequence[Event]) -> int:
     """The batch of the first event."""
-    return 0 if as_step(events[0]).watermark_us is None else 1
+    return int(any(step.watermark_us is not None for step in steps_of(events[0])))
 
 
 def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -208,11 +218,11 @@ def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], sch
     schema = schema.append(pa.field(EVENT_TIME, pa.int64()))
     first, bundles = first_batch(events), iter(tables)
     parts = [_rows(schema.empty_table(), 0)]
-    for batch, step in enumerate(map(as_step, events), first):
-        watermark_us = watermark_of(source, step)
+    for batch, event in enumerate(events, first):
+        watermark_us = moved_to(source, event)
         if watermark_us is not None:
             parts.append(_watermark_row(watermark_us, batch - 1, schema))
-        if step.rows and step.input == source.name:
+        if any(step.rows and step.input == source.name for step in steps_of(event)):
             parts.append(_rows(next(bundles), batch))
     return pa.concat_tables(parts)
 
@@ -220,8 +230,8 @@ def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], sch
 def clock_rows(events: Sequence[Event]) -> pa.Table:
     """The heartbeats: ``clock_us`` by ``BATCH``. Before the script's first clock step they only call the shards."""
     clock_us, rows = NO_CLOCK, []
-    for batch, step in enumerate(map(as_step, events), first_batch(events)):
-        clock_us = clock_us if step.clock_us is None else step.clock_us
+    for batch, moved_us in enumerate(map(clock_of, events), first_batch(events)):
+        clock_us = clock_us if moved_us is None else moved_us
         rows.append({"clock_us": clock_us, BATCH: batch})
     return pa.Table.from_pylist(rows, pa.schema([("clock_us", pa.int64()), (BATCH, pa.int64())]))
 

@@ -16,11 +16,12 @@ from beamish.explain import Line, text_of
 from beamish.kernels.key_sets import GROUPING_ID, MOST, GroupingSets
 from beamish.modes import TimestampCombiner
 from beamish.pipeline import Pipeline
-from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import KSQLDB, DialectName, KeySets, Name, Statement
-from beamish.statement.expressions import Expression, all_of, over_rows, path_of
 from beamish.statement.flink.grammar import FlinkParser
-from beamish.statement.grammar import StatementParser, parsed
+from beamish.statement.grammar.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
+from beamish.statement.grammar.clauses import KSQLDB, DialectName, KeySets, Name, Statement
+from beamish.statement.grammar.expressions import Expression, all_of, over_rows, path_of
+from beamish.statement.grammar.statements import StatementParser, parsed
+from beamish.statement.grammar.text import Call, Text, Tree, span_of
 from beamish.statement.groups import Groups
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.joins import Joined, join_of
@@ -37,7 +38,6 @@ from beamish.statement.over_panes import (
     without_brackets,
 )
 from beamish.statement.tables import Table
-from beamish.statement.text import Call, Text, Tree, span_of
 from beamish.statement.top_panes import numbered_panes
 from beamish.statement.top_rows import ROWS
 from beamish.windows import Sessions

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from beamish.kernels.column_names import quoted
-from beamish.statement.clauses import Rows
-from beamish.statement.expressions import COLUMN, Expression, Node
+from beamish.statement.grammar.clauses import Rows
+from beamish.statement.grammar.expressions import COLUMN, Expression, Node
+from beamish.statement.grammar.text import Text, Tree, span_of
 from beamish.statement.over_panes import Shown
-from beamish.statement.text import Text, Tree, span_of
 from beamish.statement.top_rows import ROWS
 
 Make = Callable[[Sequence[Expression]], tuple[str, Node]]

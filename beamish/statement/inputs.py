@@ -12,9 +12,9 @@ from beamish.errors import OptionError
 from beamish.kernels.key_sets import GROUPING_ID
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
-from beamish.statement.clauses import Emit, Rows, Schema, Statement
-from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, over_rows
-from beamish.statement.text import Text, Tree, normal, span_of
+from beamish.statement.grammar.clauses import Emit, Rows, Schema, Statement
+from beamish.statement.grammar.expressions import COLUMN, LITERAL, Expression, Node, over_rows
+from beamish.statement.grammar.text import Text, Tree, normal, span_of
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Never, Repeatedly, Trigger
 
 

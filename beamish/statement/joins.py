@@ -15,12 +15,12 @@ from beamish.kernels.column_names import quoted
 from beamish.kernels.field_paths import parts_of
 from beamish.kinds.versions.options import VALID_FROM
 from beamish.pipeline import Pipeline
-from beamish.statement.aggregates import calls_in
-from beamish.statement.clauses import Dialect, Item, Join, Name, Rows, Statement
-from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression
+from beamish.statement.grammar.aggregates import calls_in
+from beamish.statement.grammar.clauses import Dialect, Item, Join, Name, Rows, Statement
+from beamish.statement.grammar.expressions import COLUMN, Expression, Node, columns_of, expression
+from beamish.statement.grammar.text import Text, Tree, span_of
 from beamish.statement.inputs import Before, Input, Sources, emitting
 from beamish.statement.over_panes import Shown, check_deterministic, check_new_name, own_name, without_brackets
-from beamish.statement.text import Text, Tree, span_of
 from beamish.windows import Within
 
 PAIR = "pair"

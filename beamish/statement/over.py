@@ -23,12 +23,12 @@ from beamish.kinds.over.options import (
     Unbounded,
 )
 from beamish.pipeline import Pipeline
-from beamish.statement.aggregates import UserAggregates, aggregate_of, calls_in
-from beamish.statement.clauses import KSQLDB, Dialect, Item, Name, Over, Statement
-from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, over_rows, path_of
+from beamish.statement.grammar.aggregates import UserAggregates, aggregate_of, calls_in
+from beamish.statement.grammar.clauses import KSQLDB, Dialect, Item, Name, Over, Statement
+from beamish.statement.grammar.expressions import COLUMN, Expression, Node, columns_of, expression, over_rows, path_of
+from beamish.statement.grammar.text import Call, Span, Text, Tree, call_of, normal, span_of
 from beamish.statement.inputs import Before, Input, Sources
 from beamish.statement.over_panes import Shown, check_name, check_new_name, own_name
-from beamish.statement.text import Call, Span, Text, Tree, call_of, normal, span_of
 from beamish.statement.top_rows import (
     ROWS,
     first_row,

@@ -12,9 +12,9 @@ from sqlglot import exp
 from beamish.durations import Duration
 from beamish.kernels.column_names import PREFIX, is_reserved, quoted
 from beamish.kernels.key_sets import GROUPING_ID, GroupingSets
-from beamish.statement.aggregates import Aggregate
-from beamish.statement.clauses import KSQLDB, Dialect, Item, Name
-from beamish.statement.expressions import (
+from beamish.statement.grammar.aggregates import Aggregate
+from beamish.statement.grammar.clauses import KSQLDB, Dialect, Item, Name
+from beamish.statement.grammar.expressions import (
     COLUMN,
     LITERAL,
     Expression,
@@ -24,8 +24,8 @@ from beamish.statement.expressions import (
     no_sets,
     path_of,
 )
-from beamish.statement.names import is_known, unknown
-from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
+from beamish.statement.grammar.names import is_known, unknown
+from beamish.statement.grammar.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
 
 _NOT_DETERMINISTIC = """
     RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP

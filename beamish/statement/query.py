@@ -19,8 +19,8 @@ from beamish.watermarks import Watermark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from beamish.statement.clauses import DialectName, Kind, Refinement
     from beamish.statement.compile import Compiled
+    from beamish.statement.grammar.clauses import DialectName, Kind, Refinement
 
     UserAggregate = Callable[..., Accumulation]
 
@@ -262,7 +262,7 @@ def _query(text: str, options: Mapping[str, Any]) -> Query:
 
 
 def _text(sql: str) -> Any:
-    from beamish.statement.text import Text
+    from beamish.statement.grammar.text import Text
 
     return Text(sql)
 
@@ -291,8 +291,8 @@ def _compile(query: Query) -> Compiled:
                 f"sql({name}=None): the statement has no clause for it; give bm.sql(..., event_time='ts', "
                 "watermark=bm.BoundedOutOfOrderness('30 seconds'))"
             )
-    from beamish.statement.aggregates import checked_aggregates
     from beamish.statement.compile import compiled
+    from beamish.statement.grammar.aggregates import checked_aggregates
     from beamish.statement.inputs import Sources
 
     aggregates = checked_aggregates(query.aggregates)

@@ -28,15 +28,15 @@ from beamish.kernels.column_names import EVENT_TIME
 from beamish.pane import Pane, PaneKind
 from beamish.script import Bundle, Event, Row, Step, as_step, script_rows, tables_of
 from beamish.statement.compile import Compiled
-from beamish.statement.expressions import COLUMN, LITERAL, UNKNOWN, Expression, Node
 from beamish.statement.functions import FUNCTIONS
 from beamish.statement.functions.comparisons import as_boolean
 from beamish.statement.functions.nested import field
 from beamish.statement.functions.types import RefusedError, common, known, literal
+from beamish.statement.grammar.expressions import COLUMN, LITERAL, UNKNOWN, Expression, Node
+from beamish.statement.grammar.names import is_known, unknown
+from beamish.statement.grammar.text import Text
 from beamish.statement.inputs import Input
 from beamish.statement.joins import Side
-from beamish.statement.names import is_known, unknown
-from beamish.statement.text import Text
 from beamish.testing import TestStream
 
 

@@ -16,10 +16,10 @@ from beamish.kernels.column_names import quoted
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.pipeline import Pipeline
 from beamish.source import Source
-from beamish.statement.clauses import Rows, Statement
-from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node, columns_of, over_rows, path_of
+from beamish.statement.grammar.clauses import Rows, Statement
+from beamish.statement.grammar.expressions import COLUMN, LITERAL, Expression, Node, columns_of, over_rows, path_of
+from beamish.statement.grammar.text import Text, Tree, normal, span_of
 from beamish.statement.inputs import Before, Input
-from beamish.statement.text import Text, Tree, normal, span_of
 
 _TRUE, _NULL = Node(LITERAL, value=True), Node(LITERAL)
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import attrs
 
 from beamish.pipeline import Pipeline
-from beamish.statement.clauses import Item, Name, Statement
-from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression
+from beamish.statement.grammar.clauses import Item, Name, Statement
+from beamish.statement.grammar.expressions import COLUMN, Expression, Node, columns_of, expression
+from beamish.statement.grammar.text import Span, Text, span_of
 from beamish.statement.groups import Groups
 from beamish.statement.inputs import Input
 from beamish.statement.over import OverRows, names_of, one_over, outer_condition
 from beamish.statement.over_panes import Shown, check_new_name
-from beamish.statement.text import Span, Text, span_of
 from beamish.statement.top_rows import ROWS, number_of, top_rows
 
 

@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from beamish.accumulations.top import NUMBER, TopRows
 from beamish.kernels.column_names import quoted
-from beamish.statement.clauses import Item, Over, Statement
-from beamish.statement.expressions import COLUMN, Expression, Node, columns_of, expression, path_of
-from beamish.statement.grammar import conjuncts
+from beamish.statement.grammar.clauses import Item, Over, Statement
+from beamish.statement.grammar.expressions import COLUMN, Expression, Node, columns_of, expression, path_of
+from beamish.statement.grammar.statements import conjuncts
+from beamish.statement.grammar.text import Call, Span, Text, Tree, call_of, span_of
 from beamish.statement.inputs import Before
 from beamish.statement.over_panes import bound_of
-from beamish.statement.text import Call, Span, Text, Tree, call_of, span_of
 
 ROWS = "first rows"
 """The column of the pipeline with the rows."""

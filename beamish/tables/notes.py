@@ -27,7 +27,7 @@ _USUAL = {"direction": "backward", "as_of": "event_time"}
 _SPANS = ("tolerance", "within")
 """Parts of identities in microseconds."""
 
-DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS = (
+DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS, TABLE_JOIN = (
     "duplicates",
     "changes",
     "table",
@@ -35,6 +35,7 @@ DUPLICATES, CHANGES, VERSIONS, GAPS, OVER, ROLLING, UPSERTS = (
     "over",
     "rolling",
     "upserts",
+    "joined",
 )
 """Entries that identify kinds of stages, with ``INDEX`` and ``WINDOWINGS``."""
 OWN = "kind"
@@ -49,6 +50,7 @@ _KINDS: Mapping[str, tuple[str, Collection[str]]] = {
     OVER: ("a stage of over(...)", ()),
     ROLLING: ("a stage with rolling spans", ()),
     UPSERTS: ("a stage of upserts(...)", ()),
+    TABLE_JOIN: ("a join of changing tables", ()),
 }
 """The description of each, and entries of other forms of the kind, which it compares itself."""
 KIND_ENTRIES = (*_KINDS, OWN)
@@ -113,6 +115,8 @@ def _another_kind(then: str, now: str) -> StateError:
     )
 
 
+_SHARDS = "shards"
+"""A part that ``entry_note`` does not compare."""
 _NEW = ("having", "with_columns")
 """Parts that were not noted before, and so are not compared with what was."""
 
@@ -142,9 +146,10 @@ def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str,
             f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {NOTE_FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
-    for what, now in identity.items():
-        then = about["identity"].get(what)
-        if what in _NEW and what not in about["identity"]:
+    noted = about["identity"]
+    for what in dict.fromkeys([*identity, *noted]):
+        then, now = noted.get(what), identity.get(what)
+        if (what in _NEW and what not in noted) or (what == _SHARDS and what not in identity):
             continue
         if not same_identity(then, now):
             raise StateError(
@@ -192,7 +197,7 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
     def write(store: Store, about: Mapping[str, Any]) -> None:
         store.put(entry, json.dumps(about).encode())
 
-    stays = {what: value for what, value in identity.items() if what != "shards"}
+    stays = {what: value for what, value in identity.items() if what != _SHARDS}
     return Note(
         lambda _: {"identity": identity}, frozenset([entry]), read, write, lambda store: check(store, identity=stays)
     )

@@ -17,7 +17,19 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane, PaneList
-from beamish.script import Bundle, ClockTo, Event, Row, Step, Trace, WatermarkTo, as_step, check_names
+from beamish.script import (
+    Bundle,
+    ClockTo,
+    Event,
+    MicroBatch,
+    Row,
+    Step,
+    Trace,
+    WatermarkTo,
+    check_names,
+    clock_of,
+    steps_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,17 +127,17 @@ class TestStream:
 
     def step(
         self,
-        rows: Iterable[Row] = (),
+        rows: Iterable[Row] | Mapping[str, Iterable[Row]] = (),
         *,
-        watermark: float | datetime | None = None,
+        watermark: float | datetime | Mapping[str, float | datetime] | None = None,
         clock: float | datetime | None = None,
         input: str | None = None,  # noqa: A002
     ) -> TestStream:
         """Run one micro-batch: the watermark advances, then the clock, then rows arrive (docs/rules/time.md#steps-and-clocks).
 
         Args:
-            rows: dicts of column to value.
-            watermark: the new watermark; ``math.inf``: the end of time; None: unchanged.
+            rows: dicts of column to value; for several inputs at once a dict of input to rows.
+            watermark: the new watermark; ``math.inf``: the end of time; None: unchanged; for several inputs a dict likewise.
             clock: the new clock; None: unchanged.
             input: in a merge, the input of the rows and the watermark; None: the watermarks of all inputs, without rows.
 
@@ -147,28 +159,33 @@ class TestStream:
             >>> [pane.values for pane in counts.run(script.step(watermark=20))]
             [{'n': 1}, {'n': 1}]
         """
-        watermark_us = None if watermark is None else _watermark_us("step(watermark)", watermark)
         clock_us = None if clock is None else instant_us("step(clock)", clock)
+        if isinstance(watermark, Mapping) or _is_by_input(rows):
+            return self._then(_micro_batch(rows, watermark, clock_us, input))
+        watermark_us = None if watermark is None else _watermark_us("step(watermark)", watermark)
         return self._then(Step(_bundle("step", rows), input, watermark_us, clock_us))
 
     @property
     def _clock_us(self) -> int:
-        return max((step.clock_us for step in map(as_step, self.events) if step.clock_us is not None), default=0)
+        return max((us for us in map(clock_of, self.events) if us is not None), default=0)
 
     def _last_watermark_us(self, of: str | None) -> int | None:
         """The watermark of an input, or the greatest of all, or None."""
-        steps = [step for step in map(as_step, self.events) if of == step.input or None in (of, step.input)]
+        steps = [
+            step for event in self.events for step in steps_of(event) if of == step.input or None in (of, step.input)
+        ]
         return max((step.watermark_us for step in steps if step.watermark_us is not None), default=None)
 
     def _then(self, event: Event) -> TestStream:
-        step = as_step(event)
-        if step.watermark_us is not None:
-            _check_moves_on("watermark", self._last_watermark_us(step.input), step.watermark_us)
-        if step.clock_us is not None:
-            _check_moves_on("clock", self._clock_us, step.clock_us)
-            if step.clock_us > LATEST_US:
+        for step in steps_of(event):
+            if step.watermark_us is not None:
+                _check_moves_on("watermark", self._last_watermark_us(step.input), step.watermark_us)
+        clock_us = clock_of(event)
+        if clock_us is not None:
+            _check_moves_on("clock", self._clock_us, clock_us)
+            if clock_us > LATEST_US:
                 raise ScriptError(
-                    f"the clock would go to {step.clock_us / 1e6} seconds, beyond the year 9999; give seconds, not milliseconds"
+                    f"the clock would go to {clock_us / 1e6} seconds, beyond the year 9999; give seconds, not milliseconds"
                 )
         return attrs.evolve(self, events=(*self.events, event))
 
@@ -326,6 +343,34 @@ def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
             raise ScriptError(f"{call}({row!r}): a row is a dict of column name to value")
     check_names(f"{call}(rows)", bundle)
     return bundle
+
+
+def _is_by_input(rows: Any) -> bool:
+    """Whether rows are given by input: a dict of lists of rows, not one row."""
+    return isinstance(rows, Mapping) and all(
+        isinstance(of, Iterable)
+        and not isinstance(of, (str, bytes, Mapping))
+        and all(isinstance(row, Mapping) for row in of)
+        for of in rows.values()
+    )
+
+
+def _micro_batch(rows: Any, watermark: Any, clock_us: int | None, named: str | None) -> MicroBatch:
+    if named is not None:
+        raise ScriptError(
+            f"step({{...}}, input={named!r}): rows or watermarks by input name their inputs; leave input out"
+        )
+    if not isinstance(rows, Mapping):
+        if tuple(rows):
+            raise ScriptError(
+                "step(rows, watermark={...}): give the rows by input too: step({'clicks': rows}, watermark={'clicks': 10})"
+            )
+        rows = {}
+    moves = watermark if isinstance(watermark, Mapping) else {None: watermark}
+    moved = {name: _watermark_us("step(watermark)", time) for name, time in moves.items() if time is not None}
+    given = {name: _bundle("step", of) for name, of in rows.items()}
+    names = dict.fromkeys([*([None] if None in moved else []), *moved, *given])
+    return MicroBatch(tuple(Step(given.get(name, ()), name, moved.get(name)) for name in names), clock_us)
 
 
 def _watermark_us(where: str, time: float | datetime) -> int:

@@ -31,6 +31,13 @@ from numpy.typing import NDArray
 VERSION = 1
 """The version: other events for the same settings have another."""
 KINDS = ("persons", "auctions", "bids")
+READS = {
+    "q4": ("auctions", "bids"),
+    "q6": ("auctions", "bids"),
+    "q8": ("persons", "auctions"),
+    "q9": ("auctions", "bids"),
+}
+"""The kinds that queries read, if not bids alone."""
 START_MS = 1_700_000_000_000
 CLOSES_AFTER_MS = 60_000
 _FIRST_ID, _FIRST_CATEGORY, _CATEGORIES = 1_000, 10, 5
@@ -287,6 +294,12 @@ def write(settings: Settings, folder: Path, files: int) -> dict[str, str]:
     about = {"version": VERSION, **attrs.asdict(settings), "files": files, "sha256": found}
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     return found
+
+
+def rows_read(query: str, folder: Path) -> int:
+    """How many events of a folder a query reads."""
+    files = (path for kind in READS.get(query, ("bids",)) for path in (folder / kind).iterdir())
+    return sum(pq.read_metadata(path).num_rows for path in files)
 
 
 def _bytes(table: pa.Table) -> bytes:

@@ -90,6 +90,12 @@ def q11_early() -> bm.Pipeline:
     return early.accumulating_and_retracting()
 
 
+def q12() -> bm.Pipeline:
+    """The number of bids of each user in 10 seconds of the clock: windows over the time at which a bid arrives."""
+    arrived = bm.Pipeline().event_time("p_time", bm.BoundedOutOfOrderness(0)).key_by("bidder").window(_TEN_SECONDS)
+    return arrived.trigger(AfterWatermark(early=Always())).accumulating_and_retracting().accumulate(bids=Count())
+
+
 def q18() -> bm.Pipeline:
     """The last bid of each user on each auction."""
     return _standing(_BIDS.key_by("bidder", "auction")).accumulate(last=TopRows(1, by=["dateTime", "price"]))
@@ -110,7 +116,8 @@ def queries(longest_ms: int) -> dict[str, bm.Pipeline]:
         "q8": q8(),
         "q9": q9(longest_ms),
         "q11": q11(),
-        "q11 early": q11_early(),
+        "q11-early": q11_early(),
+        "q12": q12(),
         "q18": q18(),
         "q19": q19(),
     }

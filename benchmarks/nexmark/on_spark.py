@@ -1,4 +1,4 @@
-"""The queries with Spark's own operators, in append mode: ``QUERIES[name](inputs)`` is a streaming DataFrame.
+"""The queries with Spark's own operators, in append mode, q12 in update mode: ``QUERIES[name](inputs)`` is a streaming DataFrame.
 
 ``REFUSED`` are those that Spark refuses, each as one would write it first.
 """
@@ -62,6 +62,12 @@ def q11(of: Inputs) -> DataFrame:
     return _timed(of.bids).groupBy(F.session_window("dateTime", "10 seconds").alias("window"), "bidder").count()
 
 
+def q12(of: Inputs) -> DataFrame:
+    """The number of bids of each user in 10 seconds of the clock."""
+    arrived = of.bids.withWatermark("p_time", "0 seconds")
+    return arrived.groupBy(F.window("p_time", "10 seconds"), "bidder").count()
+
+
 def _in_time(of: Inputs) -> DataFrame:
     """Each auction with each of its bids while it is open."""
     first = _timed(of.auctions).select("id", "seller", "category", "expires", F.col("dateTime").alias("opened"))
@@ -106,5 +112,7 @@ def q19(of: Inputs) -> DataFrame:
 
 
 Query = Callable[[Inputs], DataFrame]
-QUERIES: Mapping[str, Query] = {"q5": q5, "q7": q7, "q8": q8, "q11": q11}
+QUERIES: Mapping[str, Query] = {"q5": q5, "q7": q7, "q8": q8, "q11": q11, "q12": q12}
+UPDATES = ("q12",)
+"""In update mode."""
 REFUSED: Mapping[str, Query] = {"q4": q4, "q6": q6, "q9": q9, "q18": q18, "q19": q19}

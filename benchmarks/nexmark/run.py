@@ -1,10 +1,12 @@
 """Nexmark: the answers of several systems compared, or their events per second, in turns.
 
     python -m benchmarks.nexmark.run --check [--events 200000]
-    python -m benchmarks.nexmark.run [--events 10000000] [--queries "q5 q8"] [--systems "beamish spark"] [--rounds 3] [--seed 1]
+    python -m benchmarks.nexmark.run [--events 10000000] [--queries "q5 q8"] [--systems "beamish spark flink"] [--rounds 3] [--seed 1]
 
-Every run is a process of its own, one at a time. With ``--check`` each answer must equal plain Python's, or the system refuses the
-query; the exit status is 1 if one does not. The results are in build/nexmark/results.json.
+Systems: beamish; sql, beamish from Flink's text; spark, Spark's own operators; flink; flink-minibatch. Every run is a process of its own,
+one at a time: a round is each query on each system. With ``--check`` each answer must equal plain Python's, or the system refuses the
+query; the exit status is 1 if one does not. Results are in build/nexmark/check.json or results.json, written after each run. ``--resume``
+keeps the runs that results.json has; ``--minutes`` starts no run later. ``python -m benchmarks.nexmark.table`` makes tables of them.
 """
 
 from __future__ import annotations
@@ -12,23 +14,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pyarrow.parquet as pq
 import pyspark
 
-from benchmarks.nexmark.answers import EXPECTED, Row, checksum, expected
+import beamish as bm
+from benchmarks.nexmark.answers import EXPECTED, Row, checksum, judge
 from benchmarks.nexmark.events import KINDS, Settings, write
+from benchmarks.nexmark.on_flink import VERSION as FLINK
+from benchmarks.nexmark.table import beside, tables
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path("build/nexmark")
-SYSTEMS = ("beamish", "spark")
+SYSTEMS = ("beamish", "spark", "flink")
 
 
 def folder_of(settings: Settings, files: int) -> Path:
@@ -43,11 +48,12 @@ def one(system: str, query: str, folder: Path, *, answer: bool = False) -> dict[
     """A query once."""
     said = {"system": system, "query": query, "folder": str(folder.resolve()), "answer": answer}
     path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")])
-    words = [sys.executable, "-m", "benchmarks.nexmark.one_query", json.dumps(said)]
+    module = "on_flink" if system.startswith("flink") else "one_query"
+    words = [sys.executable, "-m", f"benchmarks.nexmark.{module}", json.dumps(said)]
     env = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=env, cwd=ROOT)
     if done.returncode:
-        raise SystemExit(f"{query} on {system} failed:\n{done.stdout}\n{done.stderr[-3000:]}")
+        raise SystemExit(f"{query} on {system} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
@@ -62,55 +68,72 @@ def events_of(folder: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
 
 def check(folder: Path, queries: Sequence[str], systems: Sequence[str]) -> bool:
     """Whether all answers are those of plain Python, or refusals; printed query by query."""
-    events, good = events_of(folder), True
+    events, answers = events_of(folder), list[dict[str, Any]]()
     for query in queries:
-        right = expected(query, events)
         for system in systems:
             found = one(system, query, folder, answer=True)
+            about: dict[str, Any] = {"query": query, "system": system}
+            answers.append(about)
             if "refused" in found:
-                print(f"{query:<10} {system:<8} refused: {found['refused']}", flush=True)
+                about["refused"] = found["refused"]
+                print(f"{query:<10} {system:<16} refused: {found['refused']}", flush=True)
                 continue
             own: list[Row] = [tuple(row) for row in found["answer"]]
-            same = own == right
-            good &= same
-            print(
-                f"{query:<10} {system:<8} {len(own):>8} rows {checksum(own)[:16]} {'equal' if same else 'NOT EQUAL'}",
-                flush=True,
-            )
-            if not same:
+            words, right = judge(system, query, own, events)
+            about |= {"rows": len(own), "sha256": checksum(own), "words": words or "NOT EQUAL"}
+            print(f"{query:<10} {system:<16} {len(own):>8} rows {about['sha256'][:16]} {about['words']}", flush=True)
+            if not words:
                 only = [sorted({*one_} - {*other})[:3] for one_, other in ((own, right), (right, own))]
-                print(f"    only there: {only[0]}\n    only in Python: {only[1]}")
-    return good
+                print(f"    only there: {only[0]}\n    only in Python: {only[1]}", flush=True)
+    _store(BUILD / "check.json", folder, answers=answers)
+    return all("refused" in answer or answer["words"] != "NOT EQUAL" for answer in answers)
 
 
-def measure(folder: Path, queries: Sequence[str], systems: Sequence[str], rounds: int) -> list[dict[str, Any]]:
+def measure(
+    folder: Path, queries: Sequence[str], systems: Sequence[str], said: argparse.Namespace
+) -> list[dict[str, Any]]:
     """The systems in turns, round after round."""
-    results = []
-    for query in queries:
-        runs: dict[str, list[dict[str, Any]]] = {system: [] for system in systems}
-        for _ in range(rounds):
+    stored, began = BUILD / "results.json", time.monotonic()
+    runs: list[dict[str, Any]] = []
+    if said.resume and stored.exists():
+        before = json.loads(stored.read_text("utf-8"))
+        if before["events"] == json.loads((folder / "about.json").read_text("utf-8")):
+            runs = before["runs"]
+    for number in range(said.rounds):
+        for query in queries:
             for system in systems:
-                if not (runs[system] and "refused" in runs[system][0]):
-                    runs[system].append(one(system, query, folder))
-        results.append({"query": query, "runs": runs})
-        print(line(query, runs), flush=True)
-    return results
+                of = {"query": query, "system": system}
+                has = [run for run in runs if run.items() >= of.items()]
+                if any(run["round"] == number or "refused" in run for run in has):
+                    continue
+                if time.monotonic() - began > said.minutes * 60:
+                    return runs
+                runs.append({**of, "round": number, **one(system, query, folder)})
+                _store(stored, folder, runs=runs)
+            print(f"round {number + 1}: {query:<10} {beside(runs, query, systems)}", flush=True)
+    return runs
 
 
-def line(query: str, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """A row of the table."""
-    parts, first = [f"{query:<10}"], next(iter(runs))
-    for system, own in runs.items():
-        if "refused" in own[0]:
-            parts.append(f"{system} refused ({own[0]['refused']})")
-            continue
-        rate = median(run["events_per_second"] for run in own)
-        cpu = median(run["cpu_seconds"] / run["events"] * 1e6 for run in own)
-        parts.append(f"{system} {rate:>9,.0f}/s {cpu:>6.1f} CPU s/M {median(run['peak_mb'] for run in own):>6,.0f} MB")
-        if system != first:
-            ratios = [a["events_per_second"] / b["events_per_second"] for a, b in zip(runs[first], own, strict=True)]
-            parts.append(f"ratio {median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
-    return "  ".join(parts)
+def _store(file: Path, folder: Path, **found: Any) -> None:
+    """Write results with what they are of."""
+    about = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "command": f"python -m benchmarks.nexmark.run {' '.join(sys.argv[1:])}",
+        "versions": {
+            "beamish": bm.__version__,
+            "PySpark": pyspark.__version__,
+            "Flink": FLINK,
+            "Python": sys.version.split()[0],
+        },
+        "machine": {"cores": os.cpu_count(), "processor": _processor()},
+        "events": json.loads((folder / "about.json").read_text("utf-8")),
+    }
+    file.write_text(json.dumps({**about, **found}, indent=1) + "\n", "utf-8")
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
 
 
 def main() -> int:
@@ -123,6 +146,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", type=int)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     said = parser.parse_args()
     queries, systems = said.queries.split(), said.systems.split()
     if said.check:
@@ -130,11 +155,8 @@ def main() -> int:
         settings = Settings(said.events or 200_000, said.seed, rate=2_000)
         return 0 if check(folder_of(settings, said.files or 10), queries, systems) else 1
     settings = Settings(said.events or 10_000_000, said.seed)
-    results = measure(folder_of(settings, said.files or 40), queries, systems, said.rounds)
-    about = {"spark": pyspark.__version__, "machine": platform.processor(), "cores": os.cpu_count()}
-    (BUILD / "results.json").write_text(
-        json.dumps({**vars(said), **about, "results": results}, indent=1) + "\n", "utf-8"
-    )
+    measure(folder_of(settings, said.files or 40), queries, systems, said)
+    print("\n".join(tables(json.loads((BUILD / "results.json").read_text("utf-8")))))
     return 0
 
 

@@ -285,6 +285,16 @@ CASES = {
         BEFORE,
         AFTER,
     ),
+    "table_join": Case(
+        bm.table_join(
+            plays=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("0 seconds")).key_by("name").upserts(),
+            names=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("0 seconds")),
+            on={"team": "team"},
+            how="outer",
+        ).forget_after("60 seconds"),
+        of_inputs(BEFORE),
+        of_inputs(AFTER),
+    ),
     "times_of_a_column": Case(
         pipeline()
         .window(bm.FixedWindows("10 seconds"))

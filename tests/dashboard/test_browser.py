@@ -123,7 +123,7 @@ def test_a_page_whose_server_has_stopped_reports_that(browser):
 
 
 def test_a_window_is_explained_by_keyboard_alone(browser):
-    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.common.keys import Keys  # type: ignore[import-not-found, unused-ignore]
 
     with served(browser, ScriptSource.after(SCORES, SCRIPT)) as address:
         shown_as(browser)

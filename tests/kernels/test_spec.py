@@ -20,7 +20,7 @@ from tests.strategies.windows import row_windows, windows
 
 
 def option_of(spec, kind):
-    """What is read from a spec; None: nothing."""
+    """The part of a spec that is read; None: nothing."""
     try:
         return read_spec(json.loads(json.dumps(spec)), kind)
     except UnreadableError:

@@ -34,6 +34,7 @@ KINDS = {
     "an as-of join": bm.as_of_join(orders=TIMED, rates=TABLE, on="team"),
     "gaps": KEYED.fill_gaps(2, by="last", within=10),
     "upserts": KEYED.upserts(sequence_by="score"),
+    "a join of tables": bm.table_join(orders=TIMED, names=TIMED, on="team", how="outer"),
     "over": KEYED.over(bm.Preceding(5)).accumulate(n=Count(), before=bm.Lag("score")),
     "rolling spans": KEYED.window(bm.Rolling({"a": 4}, step=1)).accumulate(most=Max("score")),
     "a kind of a user's own": held_back(5, Source("ts", bm.BoundedOutOfOrderness(0), ("team",))),

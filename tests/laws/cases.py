@@ -362,6 +362,7 @@ AT_THE_EDGES = {
     "versions": CASES["versions"],
     "gaps filled": CASES["gaps filled"],
     "upserts": CASES["upserts"],
+    "joined tables": CASES["joined tables"],
     "times of a column": CASES["times of a column"],
     "as-of joins": Case(versions.as_of_joins(), versions.scripts),
     "over": CASES["over"],

@@ -56,6 +56,9 @@ PIPELINES = {
     "changes": SOURCE.changes().suppress(bm.UntilTimeLimit("1 hour", clock="event")),
     "gaps": SOURCE.fill_gaps("1 minute", by="last", within="1 hour"),
     "upserts": SOURCE.upserts(),
+    "join of tables": bm.table_join(
+        left=SOURCE.upserts(), right=bm.Pipeline().event_time("ts", PATIENT), on="v", how="outer"
+    ),
     "times of a column": COUNTED.accumulate(at=Max("ts")).then(
         bm.Pipeline()
         .event_time("at", bm.BoundedOutOfOrderness(0))

@@ -160,7 +160,7 @@ def carried(
             node, now = begun()
             carry_over(before, then, node, now)
         step = as_step(event)
-        table = node.step(step, next(tables[step.input]) if step.rows else None)
+        table = node.step(event, {step.input: next(tables[step.input])} if step.rows else {})
         yield from panes_from_table(table, node.gives)
 
 

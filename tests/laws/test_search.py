@@ -1,6 +1,6 @@
 """Every law is searched for counterexamples by ``make test-deep``.
 
-What runs on Spark has its share in tests/spark/test_laws_on_spark.py.
+The searches on Spark are in tests/spark/test_laws_on_spark.py.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ def script(pipeline):
     names, made = [source.name for source in pipeline.flow.sources], TestStream()
     for part in range(PARTS):
         own = rows(SETTINGS.events * part // PARTS, SETTINGS.events * (part + 1) // PARTS)
+        arrived = {"p_time": max(row["dateTime"] for row in own["bids"])}
+        own["bids"] = [row | arrived for row in own["bids"]]
         for name in names:
             made = made.add(own[name or "bids"], input=name)
         for name in names:

@@ -232,3 +232,21 @@ def test_a_step_is_a_batch_of_its_clock_and_rows_after_one_of_its_watermark():
         (2, 3, None, True),
     ]
     assert [row["clock_us"] for row in clock_rows(script.events).to_pylist()] == [7_000_000, 7_000_000, 9_000_000]
+
+
+def test_a_step_of_several_inputs_is_one_batch(spark):
+    keyed = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
+    counted = (
+        bm.merge(a=keyed, b=keyed)
+        .window(bm.FixedWindows(10))
+        .trigger(AfterWatermark(early=Always(), late=Always()))
+        .allowed_lateness(60)
+        .accumulating()
+        .accumulate(n=Count())
+    )
+    one, *others = [{"k": 1, "ts": ts} for ts in range(1, 7)]
+    script = TestStream().step({"a": [one], "b": others[:2]}).step({"a": others[2:3]}, watermark={"a": 20, "b": 5})
+    script = script.step({"a": others[3:4], "b": others[4:]}, watermark={"b": 12})
+    panes = script.on_spark(spark, counted, shards=1)
+    assert [pane.values["n"] for pane in panes] == [3, 4, 4, 6]
+    assert panes == counted.run(script)

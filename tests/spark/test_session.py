@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -200,3 +201,11 @@ def test_before_spark_4_2_the_clock_comes_with_a_warning(monkeypatch):
     monkeypatch.setattr(session, "pyspark_version", lambda: (4, 1))
     with pytest.warns(UserWarning, match="a single batch"):
         session.warn_of_single_batches(None)
+
+
+@pytest.mark.parametrize(("said", "warns"), [("false", True), ("FALSE", True), ("true", False)])
+def test_disabled_batches_without_rows_are_warned_of(said, warns, recwarn):
+    warnings.simplefilter("always")
+    confs = {"spark.sql.streaming.noDataMicroBatches.enabled": said}
+    session.warn_of_waiting_windows(cast("Any", SimpleNamespace(conf=SimpleNamespace(get=confs.get))))
+    assert [str(one.message).partition(" is false")[0] for one in recwarn] == list(confs) * warns

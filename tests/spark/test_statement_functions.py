@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.statement.functions import FUNCTIONS, nested
-from beamish.statement.names import AGGREGATES, SPARK
+from beamish.statement.grammar.names import AGGREGATES, SPARK
 from beamish.statement.running import _LAZY, evaluate
 from tests.budget import SPARK_SECONDS, search
 from tests.statement.answers import ASKED, FAILS, record, recorded, table_of, written
@@ -144,6 +144,6 @@ def answers_of_spark(spark, column, texts, asked):
 def test_the_functions_that_are_known_are_sparks(spark):
     found = {row[0].upper() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     named = {name for name in found if name.isidentifier()}
-    assert named <= SPARK | AGGREGATES, "a function of a new version: add it to beamish/statement/names.py"
+    assert named <= SPARK | AGGREGATES, "a function of a new version: add it to beamish/statement/grammar/names.py"
     if spark.version >= "4.3":
         assert (SPARK | AGGREGATES) - named == {"TRY_CAST", "TIMESTAMPADD", "TIMESTAMPDIFF"}  # keywords

@@ -11,7 +11,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Max
-from beamish.statement.aggregates import NAMES
+from beamish.statement.grammar.aggregates import NAMES
 from beamish.statement.running import evaluate
 from beamish.testing import TestStream
 from tests.statement.cases import COLUMNS, EXPRESSIONS, expression

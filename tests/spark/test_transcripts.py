@@ -53,6 +53,7 @@ CHOSEN = {
     "ten_scores": "Sessions: 25 retracts 7 and 10; the late 9 joins 5 and 25 to 39 (the paper's figure of retractions)",
     "values": "First, Last and Collect go by event time, then by value; nulls come first",
     "within": "Early it says that nothing met so far, and takes it back",
+    "table_joins": 'From the right (Kafka Streams, the same, "join from right, then delete right entity")',
     "upserts": "A row moves between the windows after it; a removal from an expired window is dropped there",
     "versions": "A stage that retracts corrects its table: the pane that is taken back is a change that never was",
 }
@@ -75,6 +76,7 @@ ELSEWHERE = {
     "rules_table": "spark/test_scripted.py",
     "sessions": "spark/test_scripted.py",
     "suppress": "kinds/suppress/test_on_spark.py",
+    "table_joins": "kinds/table_join/test_on_spark.py",
     "upserts": "kinds/upserts/test_on_spark.py",
     "versions": "kinds/versions/test_on_spark.py",
     "within": "spark/test_merge.py",

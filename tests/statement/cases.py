@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.statement.expressions import Expression
+from beamish.statement.grammar.expressions import Expression
 
 COLUMNS = {
     "b": pa.int64(),

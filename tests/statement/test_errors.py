@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.statement.clauses import CREATED, PROPERTIES, STATEMENTS
+from beamish.statement.grammar.clauses import CREATED, PROPERTIES, STATEMENTS
 from beamish.testing import TestStream
 from tests.statement.drawn import expressions
 
@@ -57,6 +57,8 @@ REFUSED = {
     "SELECT k, ^SUM() AS n FROM t GROUP BY k": "SUM takes 1 argument",
     "CREATE ^STREAM s AS SELECT k, COUNT(*) AS n FROM t GROUP BY k": "CREATE TABLE name AS",
     "CREATE TABLE ^AS SELECT k, COUNT(*) AS n FROM t GROUP BY k": "CREATE TABLE name AS",
+    "CREATE ^STREAM s (k STRING) WITH (KAFKA_TOPIC = 'clicks', TIMESTAMP = 'ts')": "of a topic is a DataFrame.*event_time='ts'",
+    "CREATE TABLE users ^(k STRING PRIMARY KEY, city STRING)": r"to join users, .*tables=\{'users': .*versions\('1 day'\)\}",
     "SELECT k, COUNT(*) AS n FROM t WHERE ^k IN GROUP BY k": "IN without values",
     # windows
     "SELECT k, COUNT(*) AS n FROM t WINDOW ^SLIDING (SIZE 5 MINUTES) GROUP BY k": "bm.AnchoredWindows",

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import beamish as bm
-from beamish.statement.aggregates import NAMES
-from beamish.statement.expressions import _OPERATIONS
-from beamish.statement.names import AGGREGATES, KSQLDB, SPARK, is_known
+from beamish.statement.grammar.aggregates import NAMES
+from beamish.statement.grammar.expressions import _OPERATIONS
+from beamish.statement.grammar.names import AGGREGATES, KSQLDB, SPARK, is_known
 from beamish.statement.running import evaluate
 from tests.statement.cases import COLUMNS, expression
 from tests.statement.literals import LITERALS

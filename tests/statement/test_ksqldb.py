@@ -1,6 +1,6 @@
 """The table of ksqlDB's clauses and functions (docs/sql.md#ksqldb-all) is that of the code."""
 
-from beamish.statement.names import KSQLDB
+from beamish.statement.grammar.names import KSQLDB
 from tools import sql_table
 
 

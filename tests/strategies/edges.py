@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.durations import LONGEST_US, Duration
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant
-from beamish.script import Bundle, ClockTo, Event, Step, WatermarkTo
+from beamish.script import Bundle, ClockTo, Event, MicroBatch, Step, WatermarkTo, as_step
 from beamish.testing import TestStream
 
 
@@ -70,6 +70,9 @@ class Edge:
                     None if watermark_us is None else self.place(watermark_us),
                     None if clock_us is None else self._clock(clock_us),
                 )
+            case MicroBatch(parts, clock_us):
+                moved = [self._event(part, names) for part in parts]
+                return MicroBatch(tuple(map(as_step, moved)), None if clock_us is None else self._clock(clock_us))
 
     def _clock(self, us: int) -> int:
         return 0 if us == 0 else _within(us * self.by + max(self.epoch_us, 0), LATEST_US)

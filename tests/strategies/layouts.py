@@ -17,6 +17,7 @@ from beamish.contract.operator import Cadence, Operator
 from beamish.fusion.groups import APART, FUSE
 from beamish.fusion.operator import FusedOperator
 from beamish.kinds.suppress import shard as newest_shard
+from beamish.kinds.table_join.rows import RowsPolicy
 from beamish.kinds.upserts.images import ImagePolicy
 from beamish.kinds.versions.table import TablePolicy
 from beamish.kinds.window.windowings import WindowingsOperator
@@ -38,6 +39,7 @@ POLICIES: dict[type[Any], list[Any]] = {
     SpanPolicy: [SPANS] * 2,
     TablePolicy: [TABLE] * 2,
     ImagePolicy: [ImagePolicy(keys=1), ImagePolicy(keys=2)],
+    RowsPolicy: [RowsPolicy(rows=1), RowsPolicy(rows=2)],
 }
 """Policies by class: the most segments possible, and numbers that grow and shrink."""
 

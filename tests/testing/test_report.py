@@ -17,8 +17,6 @@ from beamish.script import as_step
 from beamish.testing import TestStream
 from beamish.testing.laws.report import (
     LawError,
-    Named,
-    as_python,
     as_test,
     beside,
     require,
@@ -26,6 +24,7 @@ from beamish.testing.laws.report import (
     search,
 )
 from beamish.testing.laws.seen import Seen, VacuousError, facts
+from beamish.testing.written import Named, as_python
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 

@@ -20,7 +20,7 @@ from beamish.testing import TestStream
 from tests.public_names import public_names
 
 HERE = Path(__file__).parent
-WHOLE = ("merge(", "as_of_join(", "Pipeline()")
+WHOLE = ("merge(", "as_of_join(", "table_join(", "Pipeline()")
 """How a pipeline begins that says itself what it takes."""
 
 

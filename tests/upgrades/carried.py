@@ -57,7 +57,7 @@ class Run:
                 node._shards = [node._operator.open(store) for store in own]
 
     def step(self, event: Any, rows: pa.Table | None) -> list[Pane]:
-        out = self._root.step(as_step(event), rows)
+        out = self._root.step(event, {} if rows is None else {as_step(event).input: rows})
         return list(panes_from_table(out, self.flow.operator.gives))
 
     @property
@@ -131,7 +131,7 @@ def carried(
                 new._given = [max(old._given) for _ in new._given]
             run = after
         step = as_step(event)
-        table = run.step(step, next(tables[step.input])[run is after] if step.rows else None)
+        table = run.step(event, {step.input: next(tables[step.input])[run is after]} if step.rows else {})
         out[run is after].extend(panes_from_table(table, run._operator.gives))
     return out
 

@@ -95,12 +95,20 @@ def keys(folder: Path) -> None:
     assert {row.stored for row in found} == {"rows of plays that wait", "versions of teams"}
 
 
+def replay(folder: Path) -> None:
+    spark = start_spark()
+    made = bm.replay(spark, folder / "windows", WINDOWS, key="red", input=lambda given: rows(given, folder))
+    assert made.batches[0] == 0
+    assert "red" in str(made)
+
+
 def versions(folder: Path) -> None:
     assert JOIN.state(start_spark(), folder / "join").versions().count() == 2
 
 
 CALLS: dict[str, Callable[[Path], None]] = {
     "inspect": inspect,
+    "replay": replay,
     "__main__.main": inspect_as_a_program,
     "check_upgrade": check_upgrade,
     "migrate": migrate,

@@ -30,6 +30,7 @@ def batch(number, rows, counts, *shards, watermark="2024-05-01T10:00:00.000Z"):
         eventTime={"watermark": watermark} if watermark else {},
         stateOperators=[SimpleNamespace(memoryUsedBytes=2**20)],
         observedMetrics=observed,
+        sources=[],
     )
 
 

@@ -34,7 +34,7 @@ class _Given:
         self._steps = steps
         self.watermark_us: int | None = None
 
-    def step(self, step: Step, rows: None) -> pa.Table | None:
+    def step(self, event: Step, rows: object) -> pa.Table | None:
         table, self.watermark_us = next(self._steps)
         return table
 
@@ -66,7 +66,7 @@ def promised(query: Query) -> list[dict[str, Any]]:
         leaves[source.name] = _Given(zip(tables, watermarks_us, strict=True))
     for node in root.nodes():
         node._inputs = [leaves[one._source.name] if isinstance(one, _Leaf) else one for one in node._inputs]  # type: ignore[misc]  # noqa: SLF001
-    came = [row for batch in batches for row in root.step(Step(clock_us=batch.clock_us), None).to_pylist()]
+    came = [row for batch in batches for row in root.step(Step(clock_us=batch.clock_us), {}).to_pylist()]
     columns = bound.stage.names_of_rows(bound.operator.takes)
     return [{name: row[name] for name in columns} for row in came] if columns else came
 

@@ -20,9 +20,11 @@ class Record(NamedTuple):
     value: str | None
 
 
-def create(broker: str, topic: str, *, cleanup: str) -> None:
+def create(broker: str, topic: str, *, cleanup: str, unless_exists: bool = False) -> None:
     """Create a topic of two partitions; ``cleanup`` is its cleanup.policy."""
     client = AdminClient({"bootstrap.servers": broker})
+    if unless_exists and topic in client.list_topics(timeout=60).topics:
+        return
     (done,) = client.create_topics([NewTopic(topic, 2, 1, config={"cleanup.policy": cleanup})]).values()
     done.result(60)
 

@@ -1,7 +1,8 @@
 """An as-of join bound to its data, and its shards: the table, waiting rows, and emitted rows that may be corrected.
 
 A step: input from stages, at the old watermark; the watermark moves, rows that it passes are joined and emitted, and unreachable
-state is dropped; input from sources. Each input begins with the table's changes (docs/rules/tables.md#as-of-joins-steps).
+state is dropped; input from sources. Each input begins with the table's changes (docs/rules/tables.md#as-of-joins-steps). At arrival
+rows come last, after all changes of their step.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class AsOfShard(TableShard):
         before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
         self._drops, self._out = Drops(plan.gives.schema, self.dropped), list[Updates]()
         arrived = from_shards(payloads)
-        of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
+        last = [LEFT] if plan.options.at_arrival else []
+        of_stages = {n: rows for n, rows in arrived.items() if plan.takes[n].is_panes and n not in last}
         self._take(of_stages, before_us)
         self._emit_due(clocks.watermark_us)
         self._take({number: rows for number, rows in arrived.items() if number not in of_stages}, clocks.watermark_us)

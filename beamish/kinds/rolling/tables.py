@@ -60,7 +60,7 @@ SLICES, ROWS, PAST = "slices", "rows", "past"
 
 
 class _Cells:
-    """What cells hold beside values."""
+    """Parts of a cell besides its values."""
 
     cells: pa.Table
 

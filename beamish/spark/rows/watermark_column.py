@@ -59,11 +59,28 @@ def with_watermark(rows: NamedRows) -> SourceRows:
 
 def _counted(followed: str, policy: Watermark) -> Column:
     """The times that move the watermark, clipped so that a delay fits into 64 bits; null if missing."""
-    time = column(followed)
+    return _counted_time(column(followed), policy, F.current_timestamp())
+
+
+def _counted_time(time: Column, policy: Watermark, now: Column) -> Column:
     counts = time >= F.timestamp_micros(F.lit(EARLIEST_US)) if isinstance(policy, Punctuated) else is_in_range(time)
     if policy.max_future is not None:
-        counts &= _not_future(time, policy.max_future)
+        counts &= _not_future(time, policy.max_future, now)
     return F.when(counts, time)
+
+
+def reported_us(time: Column, policy: Watermark, now: Column) -> Column:
+    """The watermark that past rows advanced their source to, in microseconds.
+
+    Args:
+        time: the column that the policy follows.
+        policy: the source's.
+        now: the clock of their batch.
+    """
+    delay_ms, rest_us = delay_parts(policy.delay.us)
+    counted = _counted_time(time, policy, now)
+    mark = counted if rest_us == 0 else F.timestamp_micros(F.unix_micros(counted) - F.lit(rest_us))
+    return _report_us(mark, delay_ms)
 
 
 def _report_us(time: Column, delay_ms: int) -> Column:
@@ -80,6 +97,6 @@ def is_in_range(time: Column) -> Column:
     return time.between(*(F.timestamp_micros(F.lit(us)) for us in (EARLIEST_US, LATEST_US)))
 
 
-def _not_future(time: Column, max_future: Duration) -> Column:
+def _not_future(time: Column, max_future: Duration, now: Column) -> Column:
     """Whether a row's time is at most this much later than the batch's clock, which is stable when a batch is replayed."""
-    return F.unix_micros(time) <= F.unix_micros(F.current_timestamp()) + F.lit(max_future.us)
+    return F.unix_micros(time) <= F.unix_micros(now) + F.lit(max_future.us)

@@ -207,6 +207,19 @@ def warn_of_single_batches(spark: SparkSession | None) -> None:
         )
 
 
+_NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+def warn_of_waiting_windows(spark: SparkSession) -> None:
+    """Warn where Spark runs no batch without rows: a window that the last rows ended is then emitted with the next rows."""
+    if str(spark.conf.get(_NO_DATA, "true")).lower() == "false":
+        warnings.warn(
+            f"{_NO_DATA} is false: after a batch that moves the watermark Spark runs no other until rows arrive, so windows that ended "
+            f"wait for them, and with Trigger.AvailableNow for the next run; remove it:\n    spark.conf.unset({_NO_DATA!r})",
+            stacklevel=4,
+        )
+
+
 def spark_version(spark: SparkSession | None) -> tuple[int, int]:
     """The major and minor version: with Spark Connect the older one of client and server; None: the client's."""
     return pyspark_version() if spark is None else min(pyspark_version(), as_version(spark.version))

@@ -1,4 +1,4 @@
-"""Flink's SQL: a grammar that fills the same statement as that of ksqlDB (statement/grammar.py).
+"""Flink's SQL: a grammar that fills the same statement as that of ksqlDB (statement/grammar).
 
 grammar         the query
 declarations    what comes before it: CREATE TABLE, CREATE VIEW, SET

@@ -10,10 +10,10 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
-from beamish.statement.clauses import Name, Schema, Statement
 from beamish.statement.flink.times import interval_us, milliseconds
-from beamish.statement.grammar import StatementParser
-from beamish.statement.text import Span, Text, word_of
+from beamish.statement.grammar.clauses import Name, Schema, Statement
+from beamish.statement.grammar.statements import StatementParser
+from beamish.statement.grammar.text import Span, Text, word_of
 from beamish.watermarks import BoundedOutOfOrderness
 
 ORDER = (

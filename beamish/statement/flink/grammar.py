@@ -14,8 +14,12 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
-from beamish.statement.aggregates import calls_in
-from beamish.statement.clauses import (
+from beamish.statement.flink.declarations import EMIT, FRACTION, KINDS, VIEW, WHOLE
+from beamish.statement.flink.joins import Pending, joins_of
+from beamish.statement.flink.times import milliseconds
+from beamish.statement.flink.windows import ARGUMENTS, GroupWindow, WindowParser
+from beamish.statement.grammar.aggregates import calls_in
+from beamish.statement.grammar.clauses import (
     FLINK,
     REFUSED,
     Emit,
@@ -29,12 +33,8 @@ from beamish.statement.clauses import (
     Statement,
     Windows,
 )
-from beamish.statement.flink.declarations import EMIT, FRACTION, KINDS, VIEW, WHOLE
-from beamish.statement.flink.joins import Pending, joins_of
-from beamish.statement.flink.times import milliseconds
-from beamish.statement.flink.windows import ARGUMENTS, GroupWindow, WindowParser
-from beamish.statement.grammar import Inner
-from beamish.statement.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
+from beamish.statement.grammar.statements import Inner
+from beamish.statement.grammar.text import Span, Text, Tree, call_of, function_of, normal, span_of, word_of
 from beamish.windows import Sessions
 
 _AUXILIARY: Mapping[str, str] = {"START": "window_start", "END": "window_end", "ROWTIME": "window_time"}

@@ -9,11 +9,11 @@ import attrs
 from sqlglot import exp
 
 from beamish.durations import Duration
-from beamish.statement.clauses import How, Join, Name, Rows, Statement
-from beamish.statement.expressions import columns_of
 from beamish.statement.flink.times import interval_us
-from beamish.statement.grammar import conjuncts
-from beamish.statement.text import Text, Tree, span_of
+from beamish.statement.grammar.clauses import How, Join, Name, Rows, Statement
+from beamish.statement.grammar.expressions import columns_of
+from beamish.statement.grammar.statements import conjuncts
+from beamish.statement.grammar.text import Text, Tree, span_of
 
 _KINDS = (
     "two streams are joined within a time: ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts; in windows: ON a.k = b.k "

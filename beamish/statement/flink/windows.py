@@ -10,9 +10,9 @@ import attrs
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration
-from beamish.statement.clauses import Name, Rows
 from beamish.statement.flink.declarations import Declarations
-from beamish.statement.text import Span, normal, word_of
+from beamish.statement.grammar.clauses import Name, Rows
+from beamish.statement.grammar.text import Span, normal, word_of
 from beamish.windows import CumulativeWindows, FixedWindows, Sessions, SlidingWindows, WindowOption
 
 ARGUMENTS: Mapping[str, Sequence[str]] = {

@@ -23,8 +23,9 @@ from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.groups import Groups
-from beamish.testing.laws.report import TOLERANCE, Law, LawError, Named, require, same, search, value_of_function
+from beamish.testing.laws.report import TOLERANCE, Law, LawError, require, same, search, value_of_function
 from beamish.testing.laws.seen import Seen
+from beamish.testing.written import Named
 
 Rows = Sequence[Any]
 Types = Sequence[pa.DataType] | None

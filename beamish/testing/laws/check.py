@@ -35,7 +35,7 @@ from beamish.testing.laws.pipelines import (
     spark_gives_the_same,
     spark_session,
 )
-from beamish.testing.laws.report import TOLERANCE, Law, LawError, Named, as_python, hold, search
+from beamish.testing.laws.report import TOLERANCE, Law, LawError, hold, search
 from beamish.testing.laws.runs import OfFlow, fresh, has_own, is_own, outcome, shared_runs
 from beamish.testing.laws.seen import Seen, VacuousError, facts
 from beamish.testing.laws.triggers import check_trigger
@@ -59,6 +59,7 @@ from beamish.testing.strategies.rows import rows as rows_of_schema
 from beamish.testing.strategies.scripts import scripts
 from beamish.testing.strategies.spans import parts
 from beamish.testing.stream import Runnable, TestStream
+from beamish.testing.written import Named, as_python
 from beamish.triggers import Trigger
 
 _START = 3_600

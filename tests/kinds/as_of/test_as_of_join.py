@@ -9,6 +9,7 @@ import pytest
 
 import beamish as bm
 from beamish.testing import TestStream
+from beamish.triggers import AfterProcessingTime, Repeatedly
 from tests.public_names import public_names
 
 NOW = bm.BoundedOutOfOrderness(0)
@@ -125,3 +126,13 @@ def test_a_row_is_corrected_by_versions_older_than_the_history(direction, first,
     script = script.advance_watermark_to(111).advance_watermark_to(watermark).add(rows[-1:], input="rates")
     panes = joined.accumulating_and_retracting().run(script)
     assert [pane.values["rates"]["rate"] for pane in panes] == rates
+
+
+def test_at_arrival_a_pane_meets_the_changes_that_its_step_brings():
+    counts = ORDERS.key_by("paid").window(bm.FixedWindows(10)).trigger(Repeatedly(AfterProcessingTime(1))).discarding()
+    counts = counts.accumulate(n=bm.accumulations.Count())
+    joined = bm.as_of_join(orders=counts, rates=RATES, on={"paid": "cur"}, how="left", as_of="arrival")
+    script = TestStream().add([{"at": 5, "paid": "EUR"}], input="orders")
+    rate = {"ts": 8, "cur": "EUR", "rate": 1, "gone": False, "seq": 1}
+    (pane,) = joined.run(script.step([rate], input="rates", clock=1))  # the clock fires the pane
+    assert pane.values["rates"] == {"rate": 1, "valid_from": at(8)}

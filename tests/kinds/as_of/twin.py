@@ -108,13 +108,14 @@ class AsOfTwin:
         self.dropped = []
         for side in (self.right, self.left):
             side.step(step, self.clock)
-        out = [*self.change(self.right.panes), *self.add(self.left.panes)]
+        arrives = self.options.at_arrival  # rules/joins.md#as-of-arrival: rows come after all changes
+        out = [*self.change(self.right.panes), *self.add([] if arrives else self.left.panes)]
         alone = self.options.wait_for is bm.LEFT_INPUT
         self.w = max(self.w, self.left.watermark if alone else min(self.left.watermark, self.right.watermark))
         out += self.let_go()
         if step.clock_us is not None:
             self.clock = step.clock_us
-        out += [*self.change(self.right.rows), *self.add(self.left.rows)]
+        out += [*self.change(self.right.rows), *self.add([*(self.left.panes if arrives else []), *self.left.rows])]
         return [*self.dropped, *out]
 
     # The table

@@ -38,7 +38,7 @@ def in_two_runs(pipeline, otherwise, script, first):
     out = []
     for number, step in enumerate(map(as_step, script.events)):
         run = runs[number >= first]
-        table = run.step(step, next(tables) if step.rows else None)
+        table = run.step(step, {None: next(tables)} if step.rows else {})
         out += panes_from_table(table, run._operator.gives)
     return out
 

@@ -69,6 +69,10 @@ def keys_of(name: str | None, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(column(name, key) for key in keys)
 
 
+PLAIN = [bm.AccumulationMode.DISCARDING, bm.AccumulationMode.ACCUMULATING]
+"""Modes that do not retract."""
+
+
 @attrs.frozen
 class Columns:
     """The columns of a table.
@@ -122,8 +126,10 @@ def source(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing
     return pipeline.key_by(*keys_of(name, keys)) if keys else pipeline
 
 
-def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing) -> bm.Pipeline:
-    """A stage of windows whose panes have timestamps; most retract."""
+def totals(
+    draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing, *, retracts: bool = True
+) -> bm.Pipeline:
+    """A stage of windows whose panes have timestamps; with ``retracts`` most retract."""
     window = draw(
         st.sampled_from(
             [bm.FixedWindows(5), bm.FixedWindows(2), bm.SlidingWindows(6, 3), bm.Sessions(3), bm.GlobalWindow()]
@@ -137,7 +143,7 @@ def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing
         .window(window)
         .trigger(trigger, allow_data_loss=True)
         .allowed_lateness(draw(st.sampled_from([0, 5, 1000])))
-        .accumulation_mode(draw(st.sampled_from([*bm.AccumulationMode, retracting])))
+        .accumulation_mode(draw(st.sampled_from([*bm.AccumulationMode, retracting] if retracts else PLAIN)))
         .timestamp_combiner(combiner or draw(st.sampled_from(bm.TimestampCombiner)))
         .accumulate(v0=draw(st.sampled_from([a.Sum("value"), a.Max("value")])), v1=a.Count())
     )
@@ -249,7 +255,7 @@ def joins_at_arrival(
     draw: st.DrawFn,
     *,
     of: Drawing = ANYTHING,
-    lefts: tuple[str, ...] = ("rows", "join"),
+    lefts: tuple[str, ...] = ("rows", "panes", "join"),
     tables: tuple[str, ...] = ("rows", "panes", "versions"),
 ) -> bm.Pipeline:
     """Joins with a table as it stands when a row arrives."""
@@ -280,7 +286,8 @@ def as_of_joins(
     if kind == "rows":
         left = source(draw, "orders", (), of)
     elif kind == "panes":
-        left = totals(draw, "orders", ("team", "part"), of)
+        retracts = (fixed or {}).get("as_of") != "arrival"
+        left = totals(draw, "orders", ("team", "part"), of, retracts=retracts)
     else:
         orders = {"orders": source(draw, "orders", (), of)}
         users = {"users": table_of(draw, "rows", "users", ("part",), of, no)}

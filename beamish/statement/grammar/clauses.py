@@ -9,7 +9,7 @@ import attrs
 
 from beamish.durations import Duration
 from beamish.kinds.over.options import Frame
-from beamish.statement.text import Span, Tree
+from beamish.statement.grammar.text import Span, Tree
 from beamish.watermarks import Watermark
 from beamish.windows import GlobalWindow, WindowOption
 
@@ -88,7 +88,7 @@ STATEMENTS: Mapping[str, str] = {
 CREATED: Mapping[str, str] = {
     "OR": "OR REPLACE: nothing is registered, so nothing is replaced: leave it out; bm.check_upgrade tells what a changed query keeps",
     "IF": "IF NOT EXISTS: nothing is registered: leave it out",
-    "STREAM": "CREATE STREAM: only a table is created: what GROUP BY gives is one; a stream without GROUP BY is a DataFrame of Spark",
+    "STREAM": "CREATE STREAM: only a table is created: what GROUP BY gives is one; a stream of a topic is a DataFrame that Spark reads, filters and gives to .apply(df), its TIMESTAMP is event_time='ts'",
     "SOURCE": "CREATE SOURCE: the source is the DataFrame that .apply(df) is given; leave it out",
     "CONNECTOR": "CREATE CONNECTOR: read and write with Spark: spark.readStream, writeStream, bm.sinks",
     "SINK": "CREATE SINK CONNECTOR: write with Spark: writeStream, bm.sinks",

@@ -1,4 +1,4 @@
-"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; flink/grammar.py has those of Flink."""
+"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's; statement/flink has those of Flink."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 from beamish.durations import Duration, duration
 from beamish.errors import SqlError
 from beamish.kinds.over.options import Frame, Preceding, PrecedingRows, Unbounded
-from beamish.statement.clauses import (
+from beamish.statement.grammar.clauses import (
     CLAUSES,
     CREATED,
     NEEDED,
@@ -34,8 +34,8 @@ from beamish.statement.clauses import (
     Statement,
     Windows,
 )
-from beamish.statement.parser import ExpressionParser, StuckError
-from beamish.statement.text import Span, Text, Token, Tree, is_name, word_of
+from beamish.statement.grammar.parser import ExpressionParser, StuckError
+from beamish.statement.grammar.text import Span, Text, Token, Tree, is_name, word_of
 from beamish.windows import FixedWindows, Sessions, SlidingWindows, WindowOption
 
 T = TypeVar("T")
@@ -229,8 +229,13 @@ class StatementParser(ExpressionParser):
             parts.append(self._name("CREATE TABLE has a name and a SELECT: expected a name", "CREATE").text)
         properties = self._properties() if self._match(TokenType.WITH) else {}
         if not self._match(TokenType.ALIAS):
-            columns = ", without columns, which are the DataFrame's" if self._curr and self._curr.text == "(" else ""
-            raise self._expected(f"CREATE TABLE has a name and a SELECT{columns}: expected AS", "CREATE")
+            says = "CREATE TABLE has a name and a SELECT"
+            if self._curr and self._curr.text == "(":
+                says += (
+                    f", without columns, which are the DataFrame's; to join {parts[-1]}, leave the statement out and give "
+                    f"tables={{{parts[-1]!r}: bm.Pipeline().event_time(...).key_by(...).versions('1 day')}}"
+                )
+            raise self._expected(f"{says}: expected AS", "CREATE")
         return ".".join(parts), properties
 
     def _check_created(self) -> None:

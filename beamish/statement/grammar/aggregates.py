@@ -46,8 +46,8 @@ from beamish.accumulations import (
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
 from beamish.kernels.column_names import quoted
-from beamish.statement.expressions import COLUMN, LITERAL, Expression, Node
-from beamish.statement.text import Call, Text, Tree, call_of, normal, span_of
+from beamish.statement.grammar.expressions import COLUMN, LITERAL, Expression, Node
+from beamish.statement.grammar.text import Call, Text, Tree, call_of, normal, span_of
 
 
 class Columns(Protocol):

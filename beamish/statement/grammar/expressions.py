@@ -13,9 +13,9 @@ import attrs
 from sqlglot import exp
 
 from beamish.errors import SqlError
-from beamish.statement.clauses import KSQLDB
-from beamish.statement.names import is_known, unknown
-from beamish.statement.text import Span, Text, Tree, function_of, span_of, word_of
+from beamish.statement.grammar.clauses import KSQLDB
+from beamish.statement.grammar.names import is_known, unknown
+from beamish.statement.grammar.text import Span, Text, Tree, function_of, span_of, word_of
 
 UNKNOWN = "unknown"
 """Not computed in process; its value is the name of the function, or else the text."""

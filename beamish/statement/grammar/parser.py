@@ -11,9 +11,9 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.errors import SqlError
-from beamish.statement.clauses import ORDER, REFUSED, RULES
-from beamish.statement.names import AGGREGATES, is_known, unknown
-from beamish.statement.text import Call, Span, SparkDialect, Text, Tree, call_of, function_of, span_of, word_of
+from beamish.statement.grammar.clauses import ORDER, REFUSED, RULES
+from beamish.statement.grammar.names import AGGREGATES, is_known, unknown
+from beamish.statement.grammar.text import Call, Span, SparkDialect, Text, Tree, call_of, function_of, span_of, word_of
 
 _PREDICATES = ("BETWEEN", "ILIKE", "IN", "IS", "LIKE", "RLIKE")
 _NO_OPERANDS = ("ALL", "CUBE", "DISTINCT", "GROUPING_SETS", "HINT", "ROLLUP")

@@ -1,0 +1,1 @@
+"""Past micro-batches of a query: their offsets, and their rows, read from the sources again."""

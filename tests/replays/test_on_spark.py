@@ -1,0 +1,184 @@
+"""Replays of real queries: the script of a key gives what the query gave, batch by batch (docs/replay.md)."""
+
+import json
+import os
+import runpy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import beamish as bm
+from beamish import __main__ as program
+from beamish.script import steps_of
+from beamish.spark.runtime import session
+from tests.replays import replay_app as app
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(app.FOLDER, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def play(team, second, points=1, user="ann"):
+    at = (NOON + timedelta(seconds=second)).isoformat()
+    return {"team": team, "user": user, "at": at, "points": points, "secret": "x"}
+
+
+PLAYS = [
+    [play("red", 5, 3), play("blue", 10)],
+    [play("red", 100, 4, "bob"), play("blue", 120)],
+    [play("red", 50, 5, "cy"), play("blue", 121)],  # joins the two sessions of red
+    [play("blue", 1200)],
+    [play("red", 30, 6), play("blue", 1201)],  # too late
+    [play("red", 1300, 7), play("blue", 1301)],
+]
+
+
+def add_texts(folder, files):
+    (folder / "plays").mkdir()
+    for number, rows in enumerate(files):
+        path = folder / "plays" / f"{number}.json"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        os.utime(path, (1_700_000_000 + number,) * 2)
+
+
+def add_tables(folder, name, files):
+    (folder / name).mkdir()
+    schema = pa.schema([("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int32())])
+    for number, rows in enumerate(files):
+        path = folder / name / f"{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+        os.utime(path, (1_700_000_000 + number,) * 2)
+
+
+def run(panes, folder):
+    """Run a query over all files; its panes are stored, those of each batch in a folder of its own."""
+
+    def write(batch, number):
+        batch.write.mode("overwrite").parquet(f"{folder}/panes/batch={number}")
+
+    query = panes.writeStream.foreachBatch(write).option("checkpointLocation", f"{folder}/checkpoint")
+    query.trigger(availableNow=True).start().awaitTermination()
+
+
+def panes_of(spark, folder):
+    return spark.read.parquet(f"{folder}/panes").drop("batch")
+
+
+def by_batch(replay):
+    """The batches of the steps with rows."""
+    steps = zip(replay.batches, replay.script.events, strict=True)
+    return [batch for batch, event in steps if any(part.rows for part in steps_of(event))]
+
+
+def test_a_replay_of_sessions_is_the_query_and_shows_an_upgrade(spark, folder, monkeypatch, capsys):
+    add_texts(folder, PLAYS)
+    run(app.scores.apply(app.events(spark)), folder)
+    stored = panes_of(spark, folder)
+    made = bm.replay(spark, folder / "checkpoint", app.scores, key="red", input=app.events, panes=stored)
+    kinds = [(pane.kind.value, pane.values.get("total")) for pane in made.panes]
+    # on time; the late row merges two sessions, which retracts; then a dropped row
+    assert kinds == [("PANE", 3), ("RETRACTION", 3), ("PANE", 12), ("DROPPED", None)]
+    assert made.differs_in is None
+    assert list(map(str, made.came)) == [str(pane) for pane in made.panes if pane.kind is not bm.PaneKind.DROPPED]
+    assert by_batch(made) == [0, 1, 2, 4, 5]
+    assert not {"secret", "user"} & {name for event in made.script.events for row in event.rows for name in row}
+
+    # the windows that the checkpoint keeps agree as well, and those of another pipeline do not
+    kept = bm.replay(spark, folder / "checkpoint", app.scores, key={"team": "red"}, input=app.events)
+    assert (kept.came, kept.differs_in) == (None, None)
+    assert "are those of the pipeline" in kept.notes[-1]
+    assert bm.replay(spark, folder / "checkpoint", app.upgraded, key="red", input=app.events).differs_in is not None
+
+    made.save("test_red.py", "tests.replays.replay_app:scores")
+    text = Path("test_red.py").read_text("utf-8")
+    assert "# dropped as expired, 1160 seconds after the watermark passed its time: team='red'" in text
+    runpy.run_path("test_red.py")["test_replay_of_team_red"]()
+    assert "<svg" in Path("test_red.html").read_text("utf-8")
+
+    monkeypatch.setattr(session, "reading_session", lambda _: spark)
+    asked = ["replay", str(folder / "checkpoint"), "--key", '{"team": "red"}', "--panes", str(folder / "panes")]
+    asked += ["--input", "tests.replays.replay_app:events", "--pipeline", "tests.replays.replay_app:upgraded"]
+    assert program.main([*asked, "--to", "test_upgrade.py"]) == 0
+    text = Path("test_upgrade.py").read_text("utf-8")
+    assert "first in batch 2" in capsys.readouterr().out
+    assert "# The first difference: batch 2: the query emitted" in text
+    with pytest.raises(AssertionError):
+        runpy.run_path("test_upgrade.py")["test_replay_of_team_red"]()
+    Path("test_upgrade.py").write_text(text.replace("upgraded", "scores"), "utf-8")
+    runpy.run_path("test_upgrade.py")["test_replay_of_team_red"]()
+
+    (folder / "plays" / "1.json").unlink()
+    later = bm.replay(
+        spark,
+        folder / "checkpoint",
+        app.scores,
+        key="red",
+        window="12:01",
+        input=app.events,
+        panes=stored,
+        mask=["user", "team"],
+    )
+    assert "no longer has all rows of the batches before 2" in later.notes[1]
+    assert by_batch(later) == [2, 4]  # the session at 12:21 is another
+    assert {row["team"] for event in later.script.events for row in event.rows} == {"team-1"}
+
+
+def test_a_replay_of_a_chain_has_the_rows_of_all_keys_that_it_needs(spark, folder):
+    add_texts(
+        folder,
+        [
+            [play("red", 5, 3, "ann"), play("blue", 6, 3, "bob")],
+            [play("red", 70, 2), play("red", 8, 9, "cy")],
+            [play("red", 500)],
+        ],
+    )
+    run(app.by_total.apply(app.events(spark)), folder)
+    made = bm.replay(
+        spark, folder / "checkpoint", app.by_total, key={"total": 3}, input=app.events, panes=panes_of(spark, folder)
+    )
+    assert [pane.values for pane in made.panes] == [{"users": 2}]
+    assert made.differs_in is None
+    teams = [row["team"] for event in made.script.events for row in event.rows]
+    assert sorted(teams) == ["blue", "red", "red", "red", "red"]
+    text = made.test("tests.replays.replay_app:by_total")
+    assert "if pane.key['total'] == 3" in text
+    names: dict = {}
+    exec(compile(text, "test_chain.py", "exec"), names)
+    names["test_replay_of_total_3"]()
+
+
+def test_a_replay_of_a_join_has_both_inputs_in_one_step(spark, folder, monkeypatch):
+    def row(k, second, v):
+        return {"k": k, "ts": NOON + timedelta(seconds=second), "v": v}
+
+    add_tables(folder, "orders", [[row("a", 5, 1), row("b", 6, 9)], [row("a", 20, 2)], [row("a", 130, 3)]])
+    add_tables(folder, "payments", [[row("a", 10, 7), row("b", 11, 8)], [row("b", 100, 8)], [row("a", 30, 6)]])
+    made = app.both(spark)
+    run(app.joined.apply(orders=made["orders"], payments=made["payments"]), folder)
+    stored = panes_of(spark, folder)
+    replayed = bm.replay(spark, folder / "checkpoint", app.joined, key="a", input=app.both, panes=stored)
+    assert replayed.differs_in is None
+    assert len(replayed.came) > 2
+    first = {part.input: len(part.rows) for part in steps_of(replayed.script.events[0])}
+    assert (first["orders"], first["payments"]) == (1, 1)
+    names: dict = {}
+    exec(compile(replayed.test("tests.replays.replay_app:joined"), "test_join.py", "exec"), names)
+    names["test_replay_of_k_a"]()
+    # without a function the files are read as they are
+    plain = bm.replay(spark, folder / "checkpoint", app.joined, key="a", panes=stored)
+    assert plain.script == replayed.script
+
+    def one(given):
+        orders = given.readStream.parquet(f"{folder}/orders")
+        return {"orders": orders, "payments": orders}
+
+    with pytest.raises(bm.OptionError, match="that it makes: 1; the sources of the query: 2"):
+        bm.replay(spark, folder / "checkpoint", app.joined, input=one)

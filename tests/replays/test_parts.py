@@ -1,0 +1,218 @@
+"""The parts of a replay that need no Spark: which rows decide a key, pseudonyms, steps, comparison, the record."""
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count, Sum
+from beamish.pane import Pane, PaneTiming, Window
+from beamish.recording import RecordedBatch, Recorder, read_record
+from beamish.replays.comparison import came_from, compared, first_differing
+from beamish.replays.masking import Masks
+from beamish.replays.needed import read_key, rows_needed
+from beamish.replays.steps import BatchStep, Stepper, fewest, selection, within
+from beamish.script import MicroBatch, Step
+from beamish.testing import TestStream
+from tests.refused import cases, refused
+
+START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+MINUTES = START.key_by("user", "team").window(bm.FixedWindows(60)).accumulate(total=Sum("points"), n=Count())
+KEYED_AGAIN = {
+    "by one of its keys": (MINUTES.then(bm.Pipeline().key_by("team").accumulate(n=Count())), "team", {"team": "red"}),
+    "by a value": (MINUTES.then(bm.Pipeline().key_by("total").accumulate(n=Count())), "total", {}),
+    "key sets": (
+        START.key_by("team", bm.Rollup("city")).window(bm.FixedWindows(60)).accumulate(n=Count()),
+        "team",
+        {"team": "red"},
+    ),
+    "a total of key sets": (
+        START.key_by(bm.Rollup("team")).window(bm.FixedWindows(60)).accumulate(n=Count()),
+        "team",
+        {},
+    ),
+    "changes of a table": (
+        bm.Pipeline()
+        .from_changelog("flink")
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("team")
+        .window(bm.FixedWindows(60))
+        .accumulating()
+        .accumulate(n=Count()),
+        "team",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEYED_AGAIN)
+def test_rows_that_a_key_needs(name):
+    pipeline, column, expected = KEYED_AGAIN[name]
+    assert rows_needed(pipeline.flow, {column: "red"}) == {None: expected}
+
+
+def test_a_join_needs_the_key_of_each_input():
+    joined = bm.merge(a=START.key_by("x"), b=START.key_by("y")).window(bm.FixedWindows(60)).accumulate(n=Count())
+    assert rows_needed(joined.flow, read_key(joined.flow, 5)) == {"a": {"x": 5}, "b": {"y": 5}}
+
+
+def test_pseudonyms_are_equal_for_equal_values_and_keep_their_order():
+    rows = [{"user": "cy", "n": 70}, {"user": "ann", "n": 30}, {"user": None, "n": 70}, {"user": "cy", "n": 5}]
+    masks = Masks.of(["user", "n"], rows, ["user", "n", "ts"])
+    assert [masks.row(row) for row in rows] == [
+        {"user": "user-2", "n": 3},
+        {"user": "user-1", "n": 2},
+        {"user": None, "n": 3},
+        {"user": "user-2", "n": 1},
+    ]
+    pane = Pane({"user": "cy"}, None, {"all": ["ann", {"user": "cy"}], "count": 70})
+    assert masks.pane(pane).values == {"all": ["user-1", {"user": "user-2"}], "count": 70}
+
+
+def test_a_step_has_only_what_moves():
+    stepper = Stepper([None])
+    row = {"ts": 1}
+    assert stepper.step(3, {None: [row]}, {None: None}, 10) == BatchStep(3, Step((row,), None, None, 10))
+    assert stepper.step(4, {}, {None: 5}, 10) == BatchStep(4, Step((), None, 5, None))
+    assert stepper.step(5, {}, {None: 5}, 9) == BatchStep(5, Step())
+    both = Stepper(["a", "b"])
+    assert both.step(0, {"a": [row], "b": ()}, {"b": 5}, 1).event == MicroBatch(
+        (Step((row,), "a"), Step((), "b", 5)), 1
+    )
+    assert both.step(1, {"b": [row]}, {None: 7}, 2).event == MicroBatch((Step((), None, 7), Step((row,), "b")), 2)
+
+
+PLAYS = START.key_by("team").window(bm.FixedWindows(60)).accumulate(n=Count())
+
+
+def steps(*events):
+    return [BatchStep(number, event) for number, event in enumerate(events)]
+
+
+def test_steps_in_which_nothing_happens_are_left_out():
+    row = {"ts": 1, "team": "red"}
+    script = steps(
+        Step((row,)), Step(watermark_us=20_000_000), Step(watermark_us=60_000_000), Step(watermark_us=61_000_000)
+    )
+    assert [one.batch for one in fewest(PLAYS.flow, script, lambda _: True)] == [0, 2]
+
+
+def test_a_step_that_counts_stays():
+    idle = START.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout=5)).key_by("team")
+    counted = idle.window(bm.FixedWindows(10)).accumulate(n=Count())
+    row = {"ts": 1, "team": "red"}
+    script = steps(
+        Step((row,), clock_us=100_000_000),
+        Step((), None, 4_000_000),
+        *(Step(clock_us=us * 1_000_000) for us in range(105, 120)),
+    )
+    kept = fewest(counted.flow, script, lambda _: True)
+    assert [str(pane) for pane in counted.run(TestStream(tuple(one.event for one in kept)))]
+
+
+def test_rows_of_other_windows_are_left_out():
+    rows = [{"ts": second, "team": "red"} for second in (1, 70, 130)]
+    script = steps(Step(tuple(rows)), Step(watermark_us=300_000_000))
+    select = selection({"team": "red"}, "1970-01-01T00:01:30", [])
+    (first, _) = within(PLAYS.flow, script, select)
+    assert first.event.rows == (rows[1],)
+    panes = PLAYS.run(TestStream(tuple(one.event for one in script)))
+    assert [pane for pane in panes if selection({}, "00:01", panes)(pane)] == [panes[1]]
+
+
+def at(second):
+    return datetime.fromtimestamp(second, UTC)
+
+
+def pane(n, second, index=0):
+    return Pane({"k": 1}, Window(at(0), at(60)), {"n": n}, timing=PaneTiming.EARLY, index=index, watermark=at(second))
+
+
+WATERMARKS = {0: None, 1: at(10), 2: at(20), 3: at(30)}
+
+
+@pytest.mark.parametrize(
+    ("came", "given", "differs_in"),
+    [
+        ([pane(1, 10), pane(2, 20)], [(1, pane(1, 10)), (2, pane(2, 20))], None),
+        ([pane(1, 10), pane(9, 20)], [(1, pane(1, 10)), (3, pane(2, 20))], 2),
+        ([pane(1, 10)], [(1, pane(1, 10)), (2, pane(2, 20))], 2),
+        ([pane(1, 10), pane(2, 30)], [(1, pane(1, 10))], 3),
+        ([pane(1, 10), pane(2, 99)], [(1, pane(1, 10))], None),  # after the last replayed batch
+    ],
+)
+def test_the_first_batch_that_differs(came, given, differs_in):
+    assert compared(came_from(came, ["k"]), given, WATERMARKS).differs_in == differs_in
+
+
+def test_a_table_of_live_rows_is_compared_with_the_last_panes():
+    import pyarrow as pa
+
+    def table(n):
+        return pa.table({"k": [1], "window_start": [at(0)], "window_end": [at(60)], "n": [n], "_sequence": [4]})
+
+    given = [(1, pane(1, 10)), (2, pane(2, 20, 1))]
+    assert compared(came_from(table(2), ["k"]), given, WATERMARKS).differs_in is None
+    found = compared(came_from(table(7), ["k"]), given, WATERMARKS)
+    assert (found.differs_in, "the table has n=7; the pipeline gives n=2" in found.difference) == (2, True)
+
+
+def test_stored_windows_are_compared_by_halving():
+    asked = []
+
+    def is_same(batch):
+        asked.append(batch)
+        return batch < 37
+
+    assert first_differing(range(100), is_same) == 37
+    assert len(asked) < 10
+    assert first_differing(range(30), is_same) is None
+
+
+def progress(batch, watermark="1970-01-01T00:00:00.000Z"):
+    sources = [
+        SimpleNamespace(startOffset="None", endOffset='{"logOffset":0}'),
+        SimpleNamespace(startOffset='{"t":{"0":1}}', endOffset='{"t":{"0":2}}'),
+    ]
+    return SimpleNamespace(
+        id="q", batchId=batch, timestamp="2026-01-01T12:00:00.250Z", eventTime={"watermark": watermark}, sources=sources
+    )
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "new" / "record.jsonl"
+    batches = [RecordedBatch.read(progress(0)), RecordedBatch.read(progress(1, "2026-01-01T11:00:00.000Z"))]
+    recorder = Recorder(path)
+    for one in batches:
+        recorder.add(one)
+    assert read_record(path) == batches
+    assert [one.watermark_us for one in batches] == [None, 1767265200_000_000]
+    assert batches[0].starts == (None, '{"t":{"0":1}}')
+    path.write_text(path.read_text() + '{"query": "q", "ba')  # the process was killed
+    assert read_record(path) == batches
+    path.write_text("no record\n" + json.dumps({}))
+    with pytest.raises(bm.OptionError, match="line 1 is not a line of"):
+        read_record(path)
+
+
+REFUSED = {
+    "no such key column": lambda: read_key(PLAYS.flow, {"user": 1}),
+    "a value for several key columns": lambda: read_key(MINUTES.flow, "red"),
+    "a mask of no column": lambda: Masks.of(["name"], [{"user": 1}], ["user"]),
+    "a mask of a time": lambda: Masks.of(["ts"], [{"ts": at(0)}], ["ts"]),
+    "a window that is no time": lambda: selection({}, "noon", []),
+    "a time of day without windows": lambda: selection({}, "12:00", []),
+    "no session": lambda: bm.replay(cast("Any", "spark"), "checkpoint", PLAYS),
+    "no record": lambda: read_record("nowhere/record.jsonl"),
+    "a record that cannot be written": lambda: Recorder("/dev/null/record.jsonl"),
+    "rows by input and an input": lambda: TestStream().step({"a": [{"ts": 1}]}, input="a"),
+    "watermarks by input and plain rows": lambda: TestStream().step([{"ts": 1}], watermark={"a": 1}),
+}
+
+
+@cases(REFUSED)
+def test_refusals(name):
+    refused(__file__, name, REFUSED[name])
