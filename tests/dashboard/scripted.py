@@ -30,7 +30,7 @@ class ScriptStage:
     operator: int
     facts: StageFacts
     stores: dict
-    bound: object
+    bound: Any
 
     @property
     def sizes(self):

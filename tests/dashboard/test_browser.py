@@ -6,16 +6,20 @@ The screenshots stay in build/pictures/watch.
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 import uvicorn
 
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.dashboard.server import application
+from beamish.dashboard.source import SparkSource
 from beamish.dashboard.watched import Watched
 from beamish.errors import StateError
 from beamish.testing import TestStream
@@ -109,6 +113,41 @@ def test_facts_follow_the_query_while_the_page_is_open(browser):
         until(lambda: "Stage 2 of 2" in words(browser))
         until(lambda: words(browser, "#rows-2") != "")
         check_quiet(browser)
+
+
+def test_the_page_beside_a_running_query_has_the_numbers_of_inspect(spark, tmp_path, files, browser):
+    source = files(team=pa.string(), ts=pa.timestamp("us", "UTC"), score=pa.int64())
+
+    def add(*rows):
+        source.add(*({**one, "ts": datetime.fromtimestamp(1_700_000_000 + one["ts"], UTC)} for one in rows))
+
+    def shown():
+        found = bm.inspect(spark, checkpoint)
+        (stage,) = found.stages().collect()
+        text = words(browser)
+        numbers = f"{stage.kept_windows:,} stored", f"{stage.bytes:,} bytes in", f"Batch {found.batch} is"
+        return all(number in text for number in numbers)
+
+    add(row("red", 5), row("blue", 70))
+    checkpoint = str(tmp_path / "checkpoint")
+    writer = SCORES.apply(source.stream(), shards=2).writeStream.format("noop").option("checkpointLocation", checkpoint)
+    query = writer.trigger(processingTime="1 second").start()
+    try:
+        query.processAllAvailable()
+        with served(browser, SparkSource(spark, checkpoint)) as address:
+            shown_as(browser)
+            browser.get(address)
+            until(shown, 60)
+            add(*(row(team, second * 10) for second in range(60) for team in ("red", "green")))
+            query.processAllAvailable()
+            until(lambda: "green" in words(browser, "#rows-1"), 60)
+            query.stop()
+            until(shown, 60)
+            shutil.rmtree(checkpoint)
+            until(lambda: "give the folder of the query" in words(browser), 60)
+            check_quiet(browser)
+    finally:
+        query.stop()
 
 
 def test_a_page_whose_server_has_stopped_reports_that(browser):

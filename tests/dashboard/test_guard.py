@@ -138,3 +138,22 @@ def test_a_missing_package_is_named(package, monkeypatch, capsys):
     monkeypatch.setattr("beamish.dashboard.command.installed", lambda name: name != package)
     assert main(["watch", "/checkpoints/scores"]) == 1
     assert f"the package {package} is not installed: pip install 'beamish[watch]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("host", "has_token"), [("127.0.0.1", False), ("::1", False), ("0.0.0.0", True)])
+def test_the_address_is_printed_with_a_token_unless_it_is_loopback(host, has_token, monkeypatch, capsys):
+    served = []
+    monkeypatch.setattr("beamish.spark.runtime.session.reading_session", lambda _: None)
+    monkeypatch.setattr("beamish.dashboard.command._serve", lambda app, listening: served.append((app, listening)))
+    assert (
+        main(["watch", "/checkpoints/scores", "s3a://user:secret@bucket/checkpoint", "--port", "0", "--host", host])
+        == 0
+    )
+    ((app, listening),) = served
+    printed = capsys.readouterr().out
+    assert "watching /checkpoints/scores, s3a://***@bucket/checkpoint at http://" in printed
+    assert "secret" not in printed
+    assert listening.fileno() == -1  # it is closed at the end
+    token = printed.partition("?token=")[2].partition("\n")[0]
+    assert app.token == (token or None)
+    assert (len(token) > 40) == has_token
