@@ -369,7 +369,7 @@ REFUSED = {
     "a function that returns nothing": lambda: made_by(lambda _: None, ["a", "b"])(None),
     "Kafka without a function": lambda: files_as_they_are({0: TOPICS}, [None]),
     "text files without a function": lambda: files_as_they_are({0: PastFiles([(0, "file:///in/1.txt")])}, [None]),
-    "a table that streams": lambda: PastSession(cast("Any", None), print).readStream.table("t"),
+    "a table that streams": lambda: PastSession(cast("Any", None), cast("Any", print)).readStream.table("t"),
     "a key that is no JSON": lambda: program._key(["{team"]),
     "no such key column": lambda: read_key(PLAYS.flow, {"user": 1}),
     "a value for several key columns": lambda: read_key(MINUTES.flow, "red"),
