@@ -1,4 +1,4 @@
-"""The grammar of Flink's SQL: it fills the same statement as that of ksqlDB (grammar.py).
+"""The grammar of Flink's SQL: it fills the same statement as that of ksqlDB (statement/grammar).
 
 Its declarations come before the query: ``CREATE TABLE`` (declarations.py) and ``SET``.
 """
