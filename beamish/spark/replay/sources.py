@@ -209,7 +209,7 @@ class UnknownSource:
 
     def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
         raise StateError(
-            f"replay: a source of format {asked.format!r}, at offset {printable(self.offset)}, cannot be read again; files "
+            f"replay: a source of format {asked.format!r} cannot be read again; files "
             f"({', '.join(FORMATS)}) and Kafka topics can: write the rows to one of these, and replay a query that reads it"
         )
 
@@ -227,7 +227,8 @@ def past_sources(spark: SparkSession, checkpoint: str, query: PastQuery) -> dict
     logged = [place for place in query.sources if last[place] is not None and _kind(last[place]) is not UnknownSource]
     there = {number for number in range(len(last)) if _has_files(spark, f"{folder}/{number}")}
     for numbers in _numberings(query):
-        if {numbers[place] for place in logged} == there:
+        may = {numbers[place] for place in query.sources}  # sources that are not known may have a folder
+        if {numbers[place] for place in logged} <= there <= may:
             places = [place for place in query.sources if numbers.index(numbers[place]) == place]
             return {place: _source(spark, f"{folder}/{numbers[place]}", last[place]) for place in places}
     raise StateError(
