@@ -44,7 +44,7 @@ class TableJoinPlan:
 
     @cached_property
     def value_schemas(self) -> Sequence[pa.Schema]:
-        """Of each input the columns besides those that are joined."""
+        """The columns of each input besides those that are joined."""
         return [pa.schema([field for field in one.own_columns if field.name not in one.keys]) for one in self.takes]
 
     @cached_property
