@@ -13,6 +13,7 @@ from beamish.triggers import AfterProcessingTime, Always, Repeatedly
 from tests.pipeline.merges import BOTH, CLICK, CLICKS, LAGGING, ORDER, ORDERS, SCRIPT
 from tests.public_names import public_names
 from tests.refused import cases, refused
+from tests.upgrades.carried import carried
 
 REFUSED = {
     "wait_for the left input": lambda: bm.merge(orders=ORDERS, clicks=CLICKS, wait_for=bm.LEFT_INPUT),
@@ -161,3 +162,15 @@ def test_a_stage_after_a_join_takes_its_rows():
     rows = joined.then(bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(rows=Count()))
     script = TestStream().add([ORDER, ORDER], input="orders").add([CLICK] * 3, input="clicks")
     assert [pane.values["rows"] for pane in rows.run(script)] == [2, 6]
+
+
+def test_another_wait_for_applies_from_the_next_step_of_a_later_run():
+    def counts(wait_for):
+        merged = bm.merge(orders=ORDERS, clicks=CLICKS, wait_for=wait_for)
+        return merged.window(bm.FixedWindows(10)).accumulate(n=Count())
+
+    script = TestStream().add([ORDER], input="orders").add([CLICK], input="clicks").advance_watermark_to(5)
+    script = script.advance_watermark_to(15, input="orders").advance_watermark_to(9, input="clicks")
+    least, greatest = counts(bm.BOTH_INPUTS), counts(bm.FASTEST_INPUT)
+    assert [len(panes) for panes in carried(least, greatest, script, 4, (2, 3))] == [0, 1]
+    assert [len(panes) for panes in carried(greatest, least, script, 4, (2, 3))] == [1, 0]

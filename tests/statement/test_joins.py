@@ -227,7 +227,7 @@ BOUGHT = (
 OF_TABLES = "SELECT id, c.city FROM orders o {} JOIN Customers c ON o.buyer = c.NAME {} EMIT CHANGES"
 
 
-def test_two_tables_are_joined_by_columns_that_are_no_key():
+def test_two_tables_are_joined_by_any_columns():
     query = sql(OF_TABLES.format("LEFT", ""), tables=BUYERS)
     assert shown(query.run(BOUGHT)) == [
         "P 7 Rome",
