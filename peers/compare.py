@@ -140,6 +140,16 @@ def differences(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Row
     ]
 
 
+def is_predicted(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Row]) -> bool:
+    """Whether the peer gives what ours does, or what its own rules predict, in each stream."""
+    ours, theirs = streams(here), streams(there)
+    expected = streams(_predicted(peer.name, json.dumps(case))) if peer.predicted is not None else ours
+    return all(
+        theirs.get(name, {}) in (ours.get(name, {}), expected.get(name, {}))
+        for name in ours.keys() | theirs.keys() | expected.keys()
+    )
+
+
 @lru_cache(maxsize=256)
 def _predicted(name: str, case: str) -> list[Row]:
     """What the peer gives by its own rules; without any, nothing is predicted."""

@@ -13,7 +13,7 @@ from typing import Any
 from conformance import picture
 from peers.cases import read_lines
 from peers.compare import RECORDED, RUNS, Decision, decisions, peer_of
-from peers.neutral import answer_of, script_of
+from peers.neutral import answer_of, pipeline_of, script_of
 from peers.page import PART, fault, text
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -32,6 +32,7 @@ def _picture(decision: Decision) -> str:
     answers = {"beamish": peer.here(decision.case), peer.title: there}
     return picture.svg(
         {
+            "pipeline": pipeline_of(decision.peer, decision.case),
             "script": script_of(decision.case),
             "answers": {engine: answer_of(decision.peer, decision.case, rows) for engine, rows in answers.items()},
         },

@@ -31,6 +31,7 @@ WATERMARKS = {
     "beam": "script",
     "beam_python": "script",
     "flink": "script",
+    "flink_over": "script",
     "kafka_streams": "rows",
     "kafka_sliding": "rows",
     "spark": "batches",

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from peers.cases import read_lines
-from peers.compare import RECORDED, RUNS, decisions, differences, explained, peer_of
-from peers.peer import Row
+from peers.compare import RECORDED, RUNS, decisions, differences, explained, is_predicted, peer_of
+from peers.peer import Case, Peer, Row
 
 LIMIT = 0.05
 """At most this share of the spoiled rows of a peer may be excused."""
@@ -142,17 +142,25 @@ def spoiled(there: list[Row]) -> Iterator[tuple[str, list[Row]]]:
                     yield way, [*there[:at], *rows, *there[at + 1 :]]
 
 
+def _passes(peer: Peer, case: Case, here: list[Row], there: list[Row], *, conditions: bool) -> bool:
+    try:
+        found = differences(peer, case, here, there)
+    except ValueError:  # it is about a row that the case has not
+        return False
+    return all(explained(one, decisions(peer.name), conditions=conditions) is not None for one in found)
+
+
 def counts(name: str, *, conditions: bool = False, every: int = 1) -> tuple[Counter[str], Counter[str]]:
     """How many spoiled answers there are of a peer by way, and how many of them are excused; ``every``: only each such case."""
-    peer, decided = peer_of(name), decisions(name)
+    peer = peer_of(name)
     some: Counter[str] = Counter()
     excused: Counter[str] = Counter()
     for line in read_lines(RECORDED / f"{name}.jsonl.gz")[::every]:
         here = peer.here(line["case"])
         for way, there in sample(line["there"]):
-            found = differences(peer, line["case"], here, there)
             some[way] += 1
-            excused[way] += all(explained(one, decided, conditions=conditions) is not None for one in found)
+            if conditions or is_predicted(peer, line["case"], here, there):
+                excused[way] += _passes(peer, line["case"], here, there, conditions=conditions)
     return some, excused
 
 
@@ -167,10 +175,13 @@ def main() -> None:
     for name in options.peers:
         some, excused = counts(name, conditions=options.conditions)
         by_way = ", ".join(f"{way} {excused[way]}/{number}" for way, number in some.items())
-        print(f"{name}: {excused.total():,}/{some.total():,} excused ({excused.total() / some.total():.1%}): {by_way}")
-        runs[name]["spoiled"] = {way: [number, number - excused[way]] for way, number in some.items()}
-    if options.note and not options.conditions:
-        RUNS.write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n", "utf-8")
+        print(
+            f"{name}: {excused.total():,}/{some.total():,} excused ({excused.total() / some.total():.1%}): {by_way}",
+            flush=True,
+        )
+        if options.note and not options.conditions:
+            runs[name]["spoiled"] = {way: [number, number - excused[way]] for way, number in some.items()}
+            RUNS.write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,6 @@ def test_rows_are_spoiled_in_each_way_that_they_can_be():
     assert all(there != [row] for _, there in ways)
 
 
-def test_what_was_seen_is_noted_for_each_peer():
+def test_seen_rows_are_noted_for_each_peer():
     for name, run in json.loads(RUNS.read_text("utf-8")).items():
         assert sum(some for some, _ in run["spoiled"].values()) > 1000, name
