@@ -62,6 +62,7 @@ class Written:
         module, _, name = self.pipeline.rpartition(":")
         first, *others = self.about
         head = "\n".join([first, "", *(line for one in others for line in wrap(one, _WIDEST))]) if others else first
+        head = head.replace("\\", r"\\").replace('"', r"\"")  # values of rows may be in it
         lines = [f'"""{head}\n"""' if others else f'"""{head}"""', ""]
         lines += [*self._imports(module, name, times=times), "", ""]
         if times:
@@ -177,4 +178,4 @@ def _time(us: int) -> str:
 
 def test_name(words: str) -> str:
     """A function's name from words."""
-    return re.sub(r"\W+", "_", words).strip("_").lower() or "replay"
+    return re.sub(r"[^0-9A-Za-z]+", "_", words).strip("_").lower()[:80]

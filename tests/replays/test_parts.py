@@ -16,6 +16,8 @@ from beamish.replays.comparison import came_from, compared, first_differing
 from beamish.replays.masking import Masks
 from beamish.replays.needed import read_key, rows_needed
 from beamish.replays.steps import BatchStep, Stepper, fewest, selection, within
+from beamish.replays.written import Written
+from beamish.replays.written import test_name as name_of
 from beamish.script import MicroBatch, Step
 from beamish.spark.replay.log import PastBatch, PastQuery
 from beamish.spark.replay.sources import (
@@ -361,6 +363,33 @@ def test_a_reader_takes_the_calls_of_a_stream_reader():
         Asked("orc", {}, None, ("/in",)),
     ]
     assert spark.conf == "of the session"
+
+
+HOSTILE = "\"\"\"\nimport os; os.abort()\n''' \\ \u2028 # x"
+
+
+def test_hostile_values_stay_text():
+    row = {"ts": 1, "team": HOSTILE}
+    panes = PLAYS.run(TestStream().add([row]).advance_watermark_to(60))
+    written = Written(
+        pipeline="app:scores",
+        about=[f"Replay of team={HOSTILE!r}.", f"It differs: {HOSTILE}"],
+        steps=steps(Step((row,)), Step(watermark_us=60_000_000)),
+        dropped=[(0, f"dropped: {HOSTILE}")],
+        expected=[(1, one) for one in panes],
+        name=name_of(f"replay of team {HOSTILE}"),
+        only={"team": HOSTILE},
+        windows=[one.window for one in panes],
+        with_dropped=False,
+        hides_dropped=True,
+        difference=(0, HOSTILE),
+    )
+    text = written.text().replace("from app import scores", "")
+    names = {"scores": PLAYS}
+    exec(compile(text, "test_red.py", "exec"), names)
+    (test,) = (value for name, value in names.items() if name.startswith("test_"))
+    test()
+    assert names["SCRIPT"].events[0].rows == (row,)
 
 
 REFUSED = {
