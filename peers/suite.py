@@ -83,8 +83,7 @@ def asked() -> Iterator[Asked]:
                 again += [] if case is None else [attrs.evolve(one, peer="beam", case=case)]
             else:
                 yield one
-    peer = peer_of("beam")
-    with Program.start(peer) as program:
+    with Program.start(peer_of("beam")) as program:
         for one, there in zip(again, program.answers([one.case for one in again]), strict=True):
             yield attrs.evolve(one, answers={"beam": there} | one.answers)
 

@@ -60,11 +60,11 @@ def _trigger(spec: Any) -> dict[str, Any] | None:
             delay = {"delay_millis": str(spec["delay"] // 1000)} if spec.get("delay", 0) else {}
             return {"after_processing_time": {"timestamp_transforms": [{"delay": delay}]}}
         case {"is": "AfterWatermark"}:
-            some = {name: _trigger(spec[name]) for name in ("early", "late") if name in spec}
+            firings = {name: _trigger(spec[name]) for name in ("early", "late") if name in spec}
             return (
                 None
-                if None in some.values()
-                else {"after_end_of_window": {f"{name}_firings": part for name, part in some.items()}}
+                if None in firings.values()
+                else {"after_end_of_window": {f"{name}_firings": part for name, part in firings.items()}}
             )
         case {"is": "Repeatedly", "trigger": part}:
             inner = _trigger(part)
@@ -124,8 +124,10 @@ def _spec(trigger: Mapping[str, Any]) -> Any:
             delay = int(fields["timestamp_transforms"][0]["delay"].get("delay_millis", 0)) * 1000
             return {"is": "AfterProcessingTime"} | ({"delay": delay} if delay else {})
         case "after_end_of_window":
-            some = {name: _spec(fields[f"{name}_firings"]) for name in ("early", "late") if f"{name}_firings" in fields}
-            return None if None in some.values() else {"is": "AfterWatermark", **some}
+            firings = {
+                name: _spec(fields[f"{name}_firings"]) for name in ("early", "late") if f"{name}_firings" in fields
+            }
+            return None if None in firings.values() else {"is": "AfterWatermark", **firings}
         case "repeat":
             inner = _spec(fields["subtrigger"])
             return None if inner is None else {"is": "Repeatedly", "trigger": inner}

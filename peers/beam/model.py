@@ -66,8 +66,8 @@ class Pane:
 class Key:
     """The state of a key."""
 
-    active: dict[Window, Window] = attrs.Factory(dict)
-    """Sessions, each with the window that its rows and holds are stored under."""
+    active: dict[Window, Any] = attrs.Factory(dict)
+    """Sessions, each with the window that its rows and holds are stored under; None until it has rows."""
     rows: dict[Window, list[int]] = attrs.Factory(dict)
     fresh: dict[Window, int] = attrs.Factory(dict)
     """Rows since the last pane."""
@@ -87,7 +87,7 @@ class Model:
         """For a case; the trigger's delays are Beam's."""
         self.case = case
         self.root = compiled(trigger, count())
-        self.lateness = case["lateness"] // 1000
+        self.lateness: int = case["lateness"] // 1000
         self.merging = case["window"]["is"] == "Sessions"
         self.discards = case["mode"] == "discarding"
         self.assign = _windows(case["window"])
@@ -194,7 +194,8 @@ class Model:
         self._on_element(self.root, window)
 
     def _address(self, window: Window) -> Window:
-        return self.key.active[window] if self.merging else window
+        address: Window = self.key.active[window] if self.merging else window
+        return address
 
     def _closed(self, window: Window) -> bool:
         return self.root.number in self._finished(window)
@@ -228,7 +229,7 @@ class Model:
         addresses = [active[window] for window in alive]
         target = active.get(result) or (addresses[0] if addresses else result)
         for table in (key.rows, key.fresh):
-            some: dict[Window, Any] = table  # type: ignore[assignment]
+            some: dict[Window, Any] = table
             values = [some.pop(address) for address in addresses if address in some]
             if values:
                 some[target] = sum(values[1:], values[0])
@@ -415,7 +416,8 @@ class Model:
         parts, finished = trigger.parts, self._finished(window)
         match trigger.kind:
             case "AfterCount":
-                return self.key.counts.get((window, trigger.number), 0) >= trigger.spec["n"]
+                least: int = trigger.spec["n"]
+                return self.key.counts.get((window, trigger.number), 0) >= least
             case "AfterProcessingTime":
                 target = self.key.targets.get((window, trigger.number))
                 return target is not None and self.clock > target

@@ -51,7 +51,7 @@ def _windowed(case: Mapping[str, Any]) -> list[Update]:
     def emit(key: str, start: int, end: int, rows: list[int] | None, _: int) -> None:
         given.append({"step": step, "key": key, "start": start, "end": end, "rows": rows})
 
-    forward = emit
+    forward: Forward = emit
     if case["kind"] in ("closes", "limit"):
         forward = Suppress(case, emit).put
     aggregate = AGGREGATES[case["window"]["is"]](case, forward)
