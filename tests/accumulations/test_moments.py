@@ -35,6 +35,12 @@ def test_equal_values_have_no_shape_no_correlation_and_no_line():
     assert (line["count"], line["slope"], line["intercept"], line["r2"], line["avgx"]) == (3, None, None, None, 0.1)
 
 
+def test_a_line_through_equal_y_fits():
+    rows = [(0, 0, 2.0, 1.0), (0, 0, 2.0, 2.0), (0, 0, 2.0, 4.0)]
+    (line,) = values(LINE, rows, DOUBLE, DOUBLE, groups=1)
+    assert (line["slope"], line["intercept"], line["r2"]) == (0.0, 2.0, 1.0)
+
+
 def test_rows_without_one_of_both_do_not_count():
     rows = [(0, 0, 1.0, None), (0, 0, None, 5.0), (0, 0, 1.0, 2.0), (0, 0, 3.0, 8.0)]
     (line,) = values(LINE, rows, DOUBLE, DOUBLE, groups=1)

@@ -81,6 +81,11 @@ def test_stages_run_together_whose_keys_are_alike_or_grow(pipeline, groups):
     assert numbers(grouped(pipeline)) == groups
 
 
+def test_keys_in_another_order_decide_the_shard_in_the_order_of_the_first_stage():
+    flow = grouped(first("user", "page").then(later("page", "user")))
+    assert [link.by for link in flow.links] == [None, (1, 0)]
+
+
 def test_a_source_beside_a_fused_stage_is_sharded_by_the_same_columns():
     both = bm.merge(
         a=first("user", "page"), b=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)).key_by("user", "page")

@@ -38,6 +38,10 @@ def joined(**options):
             joined(direction="nearest", tolerance="1 hour", grace="1 minute"),
             "and was still valid, or that begins first at or after ts, whichever began nearer, at most 1 hour away; without one: no",
         ),
+        (
+            joined(direction="forward", tolerance="1 hour", grace="1 minute"),
+            "that begins first at or after ts, at most 1 hour later; without one: no",
+        ),
         (joined(as_of="arrival"), "that is its key's latest when the row arrives; without one: no row"),
         (joined(direction="forward", tolerance="1 hour", grace="1 minute"), "watermark is past its time by 61 minutes"),
     ],
