@@ -36,7 +36,7 @@ def test_equal_values_have_no_shape_no_correlation_and_no_line():
 
 
 def test_a_line_through_equal_y_fits():
-    rows = [(0, 0, 2.0, 1.0), (0, 0, 2.0, 2.0), (0, 0, 2.0, 4.0)]
+    rows = [(0, 0, 1.0, 2.0), (0, 0, 2.0, 2.0), (0, 0, 4.0, 2.0)]
     (line,) = values(LINE, rows, DOUBLE, DOUBLE, groups=1)
     assert (line["slope"], line["intercept"], line["r2"]) == (0.0, 2.0, 1.0)
 
