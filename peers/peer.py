@@ -9,10 +9,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import attrs
-from hypothesis.strategies import SearchStrategy
+
+if TYPE_CHECKING:  # the environment of Beam Python has no Hypothesis
+    from hypothesis.strategies import SearchStrategy
 
 BUILT = Path(__file__).parents[1] / "build" / "peers"
 Case = dict[str, Any]
