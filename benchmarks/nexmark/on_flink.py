@@ -237,7 +237,7 @@ def asked(said: Mapping[str, Any], scratch: Path) -> dict[str, Any]:
         "parallelism": _PARALLELISM,
         "answer": bool(said.get("answer")),
         "warm": WARM,
-        "drift_ms": max(4 * file_ms, 1_000),
+        "drift_ms": max(8 * file_ms, 20_000),
     }
 
 
