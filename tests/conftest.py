@@ -34,7 +34,7 @@ def load_settings():
 
     settings.register_profile(
         "default",
-        max_examples=15,
+        max_examples=10,
         deadline=None,
         derandomize=True,
         database=None,

@@ -66,12 +66,12 @@ ONCE = MINUTES.trigger(AfterCount(1), allow_data_loss=True)
 FUTURE = 365 * DAY
 PLAYED = {
     "the last window never ends": [Played(MINUTES, OPEN)],
-    "no output though rows come": [Played(MINUTES, OPEN)],
-    "the end is passed by the rows, and still nothing": [Played(MINUTES, OPEN, advances_to=130)],
-    "a merge, or join, gives nothing": [
+    "no output although rows arrive": [Played(MINUTES, OPEN)],
+    "rows are past the end, and still no output": [Played(MINUTES, OPEN, advances_to=130)],
+    "a merge, or join, emits nothing": [
         Played(MERGED, TestStream().add([{**ROW, "ts": 90}], input="orders").add([ROW], input="payments"), window=90)
     ],
-    "an early pane does not come": [Played(EARLY, OPEN), Played(CLOCKED, OPEN)],
+    "an early pane is missing": [Played(EARLY, OPEN), Played(CLOCKED, OPEN)],
     "one early pane, and never another": [Played(ONCE, OPEN)],
     "nothing at all from the global window": [
         Played(SOURCE.window(bm.GlobalWindow()).trigger(AfterWatermark(early=AfterCount(2))).accumulate(n=Count()), OPEN)
