@@ -191,7 +191,7 @@ WORKLOADS = [
         most_rounds=1,
     ),
     Workload("F1a", "F1 by hand", "beamish rolling", "applyInPandasWithState rolling", 9, **_BY_HAND),
-    Workload("O1", "sum of 1 h before each row, lag", "beamish over", "applyInPandasWithState over", 8, **_BY_HAND),
+    Workload("O1", "sum of 1 h before each row, lag", "beamish over", "applyInPandasWithState over", 4, **_BY_HAND),
     Workload("R1", "every 100 rows per key", "beamish rows", "beamish final", 0.7),
     Workload("R1m", "R1, 1,000,000 keys", "beamish rows", "beamish final", 0, keys=1_000_000),
     Workload("R1a", "R1 by hand", "beamish rows", "applyInPandasWithState rows", 8, **_BY_HAND),

@@ -3,11 +3,11 @@
     make scale                                  as docs/scale.md has it
     python benchmarks/scale.py --rows 2000000 --keys 200000 --batch-rows 250000 --every 500000
 
-Spark's own source makes the rows from their numbers, so a run that is killed goes on. Keys are uniform or Zipf (exponent 1.1); each batch
+Spark's own source makes the rows from their numbers, so a killed run resumes. Keys are uniform or Zipf (exponent 1.1); each batch
 is ``--minutes`` of event time, and one row of 50 is up to two hours late. Windows of an hour, two hours of lateness, early, on-time and
 late panes; Spark beside it in update mode, with a watermark two hours behind. A program runs in a process of its own until all rows are
 read, and is killed in its next batch. Then, each in a process of its own: it starts again (seconds until the session is there, until the
-first batch is committed), ``bm.inspect`` describes the checkpoint, ``bm.migrate`` makes one with twice the shards, and that goes on.
+first batch is committed), ``bm.inspect`` describes the checkpoint, ``bm.migrate`` makes one with twice the shards, from which the query resumes.
 
 Results go to build/bench/scale.json, batches to build/bench/scale-*.jsonl as they end.
 """

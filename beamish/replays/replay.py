@@ -19,6 +19,7 @@ from beamish.flow import Flow
 from beamish.fusion.groups import FUSE
 from beamish.instants import instant, instant_in_words
 from beamish.pane import Pane, PaneList
+from beamish.pipeline import Pipeline
 from beamish.plot import Figure, timeline
 from beamish.recording import read_record
 from beamish.replays.comparison import Came, came_from, compared, first_differing
@@ -63,7 +64,7 @@ class Replay:
         notes: sentences: what the replay rests on, and what it lacks.
     """
 
-    pipeline: Any
+    pipeline: Pipeline
     script: TestStream
     batches: Sequence[int]
     panes: PaneList

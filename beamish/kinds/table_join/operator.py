@@ -255,8 +255,9 @@ class TableJoinOperator(Operator):
         if takes.retracts:
             columns["sign"] = signs_of(takes, rows)
         if plan.options.with_dropped:
-            own = [cast(rows[field.name].combine_chunks(), field.type) for field in takes.own_columns]
-            columns["row"] = pa.StructArray.from_arrays(own, fields=list(takes.own_columns))
+            whole = plan.whole_schemas[number]
+            own = [cast(rows[field.name].combine_chunks(), field.type) for field in whole]
+            columns["row"] = pa.StructArray.from_arrays(own, fields=list(whole))
         yield from to_shards(pa.table(columns), keys, takes, number, plan.shards)
 
     def open(self, store: Store) -> Shard:

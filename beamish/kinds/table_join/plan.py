@@ -48,6 +48,11 @@ class TableJoinPlan:
         return [pa.schema([field for field in one.own_columns if field.name not in one.keys]) for one in self.takes]
 
     @cached_property
+    def whole_schemas(self) -> Sequence[pa.Schema]:
+        """The columns of a dropped row of each input: without nested fields, whose columns it has."""
+        return [pa.schema([field for field in one.columns if path_of(field) is None]) for one in self.takes]
+
+    @cached_property
     def row_types(self) -> Sequence[pa.DataType]:
         """The type of a row of each input."""
         types = [dict(zip(one.keys, self.key_schema.types, strict=True)) for one in self.takes]
@@ -111,7 +116,7 @@ def make_table_join_plan(
     columns = [*key_schema, *zip(plan.names, plan.row_types, strict=True)]
     columns += [("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
     if options.with_dropped:
-        own = [(name, pa.struct(list(one.own_columns))) for name, one in zip(plan.names, takes, strict=True)]
+        own = [(name, pa.struct(list(whole))) for name, whole in zip(plan.names, plan.whole_schemas, strict=True)]
         columns.append(("dropped", dropped_type(pa.struct(own))))
     return attrs.evolve(plan, gives=attrs.evolve(gives, schema=pa.schema(columns)))
 
