@@ -76,7 +76,7 @@ class Replay:
     _given: Sequence[tuple[int, Pane]]
     _only: Mapping[str, Any]
     _selects_windows: bool
-    _plain: Any
+    _plain: Pipeline
     _beside: Came | None
     _dropped: Sequence[tuple[int, str]]
 
