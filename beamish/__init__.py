@@ -331,7 +331,7 @@ def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
     return observed(panes, name)
 
 
-def Listener(  # noqa: N802 - a class to whoever calls it, made when pyspark is there
+def Listener(  # noqa: N802 - its class needs pyspark, which is imported here
     *,
     port: int | None = None,
     path: "str | Path | None" = None,

@@ -49,13 +49,13 @@ def session() -> SparkSession:
     )
 
 
-def write(folder: str, windows: int, shards: int) -> None:
-    """Write rows and run a query over them, to create the checkpoint."""
+def write(folder: str, windows: int, shards: int, first: int = 0) -> None:
+    """Write rows with numbers from ``first`` on and run the query over them, to create its checkpoint or continue it."""
     spark = session()
-    rows = spark.range(windows).selectExpr(
+    rows = spark.range(first, first + windows).selectExpr(
         "timestamp_seconds(1700000040 + id % 50 * 60) AS ts", "id AS user", "id % 7 AS v"
     )
-    rows.write.parquet(f"{folder}/rows")
+    rows.write.mode("append").parquet(f"{folder}/rows")
     stream = spark.readStream.schema("ts timestamp, user bigint, v bigint").parquet(f"{folder}/rows")
     query = (
         PIPELINE.apply(stream, shards=shards)

@@ -15,28 +15,10 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import attrs
-from inspect_checkpoint import PIPELINE, session
+from inspect_checkpoint import write
 from processes import cpu_seconds, descendants
 
 PART = {"X-Beamish-Part": "1"}
-
-
-def write(folder: str, first: int, windows: int, shards: int) -> None:
-    """Write rows from this number on and run the query over them."""
-    spark = session()
-    rows = spark.range(first, first + windows).selectExpr(
-        "timestamp_seconds(1700000040 + id % 50 * 60) AS ts", "id AS user", "id % 7 AS v"
-    )
-    rows.write.mode("append").parquet(f"{folder}/rows")
-    stream = spark.readStream.schema("ts timestamp, user bigint, v bigint").parquet(f"{folder}/rows")
-    query = (
-        PIPELINE.apply(stream, shards=shards)
-        .writeStream.format("noop")
-        .option("checkpointLocation", f"{folder}/checkpoint")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
 
 
 @attrs.frozen
@@ -92,7 +74,7 @@ def serve(folder: str, windows: int, shards: int) -> None:
 
 def write_apart(folder: str, first: int, windows: int, shards: int) -> None:
     """Write in a process of its own."""
-    numbers = map(str, (first, windows, shards))
+    numbers = map(str, (windows, shards, first))
     subprocess.run([sys.executable, __file__, "write", folder, *numbers], check=True, stderr=subprocess.DEVNULL)
 
 

@@ -36,7 +36,7 @@ class Results:
 
     @property
     def differs(self) -> bool:
-        """Whether an answer is none of the recorded ones."""
+        """Whether an answer differs from all recorded ones."""
         return any(found == "differs" for _, found, _ in self._verdicts())
 
     def lines(self) -> Iterator[str]:

@@ -12,7 +12,7 @@ VERSION = 1
 LEVELS = ("windows", "triggers", "sessions", "joins", "changes", "retractions")
 Case = dict[str, Any]
 Answer = Mapping[str, Any]
-"""``rows``, or why there are none: ``refused``, ``failed`` or ``unsupported``."""
+"""``rows``, or the reason without them: ``refused``, ``failed`` or ``unsupported``."""
 
 
 def cases(levels: Iterable[str] = LEVELS) -> Iterator[Case]:
@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
 def verdict(case: Case, answer: Answer) -> tuple[str, list[str]]:
     """How an answer compares with the recorded ones, and with which engines' it is the same.
 
-    ``agrees``: with all. ``takes a side``: engines differ, and it is one of their answers. ``differs``: it is none of them. Or
+    ``agrees``: with all engines. ``takes a side``: engines differ, and it agrees with one. ``differs``: from all of them. Or
     ``unsupported``.
     """
     if "unsupported" in answer:

@@ -152,7 +152,7 @@ def is_predicted(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Ro
 
 @lru_cache(maxsize=256)
 def _predicted(name: str, case: str) -> list[Row]:
-    """What the peer gives by its own rules; without any, nothing is predicted."""
+    """The peer's output, computed by its own rules; by default nothing is predicted."""
     peer = peer_of(name)
     return [] if peer.predicted is None else peer.predicted(json.loads(case))
 

@@ -60,7 +60,7 @@ def level_of(peer: str, case: Case) -> str:
 
 
 def feature_of(pipeline: dict[str, Any]) -> str:
-    """What it is about, in a few words."""
+    """Its subject, in a few words."""
     window, trigger = pipeline.get("window", {}).get("is", ""), pipeline.get("trigger", "")
     kind = "" if pipeline["kind"] == "windows" else pipeline["kind"]
     name = trigger if isinstance(trigger, str) else next(iter(trigger))

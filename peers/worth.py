@@ -1,4 +1,4 @@
-"""What a case tests: whether both sides emit rows, and what is hard in it."""
+"""Whether a case tests something: both sides emit rows, and it has late rows, merges or retractions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HARD = ("late", "again", "merged", "retracted", "tied")
 
 
 def tested(case: Case, here: Sequence[Row], there: Sequence[Row]) -> set[str]:
-    """What a case tests.
+    """The parts of a case that test something.
 
     ``emits``: both sides emit. ``late``: a row comes behind the watermark, or behind an earlier row where rows move it. ``again``: a window
     or a key has several rows in the answer. ``merged``: a session has several rows. ``retracted``: a row is deleted, or replaced by

@@ -10,7 +10,7 @@ Normalised, since the SDK or its runner is free to do it or measures time in mil
 - A trigger that may lose rows is refused by both; then its panes are compared all the same.
 - Rows between sampled windows are given to ours only: the DirectRunner fails on them.
 
-What Beam gives by its own rules is in ``model.py``.
+``model.py`` computes Beam's output by its own rules.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
 
 
 def predicted(case: Case) -> list[Row]:
-    """What Beam gives by its own rules."""
+    """Beam's output, computed by its own rules."""
     to_beam = given(case)
     model = Model(to_beam, to_beam["trigger"])
     try:

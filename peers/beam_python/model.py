@@ -99,7 +99,7 @@ class Trigger:
 
     @property
     def repeated(self) -> Trigger:
-        """What it repeats."""
+        """The sub-trigger."""
         return Trigger.of(self.fields["subtrigger"])
 
     def firings(self, name: str) -> Trigger | None:

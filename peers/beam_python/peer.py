@@ -12,7 +12,7 @@ Normalised, since the SDK or its runner is free to do it or does not say it:
 - A trigger that may lose rows is refused by both; then its panes are compared all the same.
 - Rows between sampled windows are given to ours only: they stop the runner.
 
-What Beam Python gives by its own rules is in ``model.py``.
+``model.py`` computes Beam Python's output by its own rules.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def given(case: Case) -> Case:
 
 
 def predicted(case: Case) -> list[Row]:
-    """What Beam Python gives by its own rules."""
+    """Beam Python's output, computed by its own rules."""
     model = Model(given(case))
     model.run()
     return _answer(case, {"refused": model.refused, "described": case["windowing"], "panes": model.given})

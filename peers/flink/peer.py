@@ -323,7 +323,7 @@ def _changes_of(traced: list[tuple[int | None, Pane]]) -> Iterator[Change]:
 
 
 def predicted(case: Case) -> list[Row]:
-    """What Flink gives by its own rules, where ours differ."""
+    """Flink's output, computed by its own rules, where ours differ."""
     match case:
         case {"kind": "window", "touch": True, "window": {"is": "SESSION"}}:
             return _in_windows(case, _touching(case))

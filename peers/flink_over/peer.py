@@ -155,7 +155,7 @@ def _traced(case: Case) -> Iterator[Row]:
 
 
 def predicted(case: Case) -> list[Row]:
-    """What Flink gives by its own rules, where ours differ."""
+    """Flink's output, computed by its own rules, where ours differ."""
     match case["kind"]:
         case "earliest":
             return here(case | {"script": list(_on_time(case))} if case["most"] == 1 else case)
