@@ -14,6 +14,8 @@ from hypothesis.strategies import SearchStrategy
 
 from peers.peer import Case
 
+NEVER = -(10**15)
+"""Before every time, in milliseconds."""
 PER_SEED = 500
 """Cases drawn from a seed, before those that others equal are left out; the next ones have the next seed."""
 
@@ -77,3 +79,12 @@ def write_lines(path: Path, values: Iterable[Any]) -> None:
     """JSON lines, compressed; the same bytes for the same values."""
     lines = "".join(json.dumps(value, separators=(",", ":")) + "\n" for value in values)
     path.write_bytes(gzip.compress(lines.encode("utf-8"), mtime=0))
+
+
+def on_time(case: Case) -> Iterator[dict[str, Any]]:
+    """The script without late rows."""
+    watermark = NEVER
+    for event in case["script"]:
+        watermark = event.get("watermark", watermark)
+        if all(row["ts"] >= watermark for row in event.get("rows", [])):
+            yield event

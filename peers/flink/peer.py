@@ -39,13 +39,12 @@ from beamish.instants import instant_us
 from beamish.pane import Pane, PaneKind
 from beamish.script import as_step
 from beamish.testing import TestStream
-from peers.cases import without_parts
+from peers.cases import NEVER, on_time, without_parts
 from peers.peer import Case, Peer, Row
 from tests.strategies.scripts import scripts
 
 SECOND, MILLISECOND, TENTH = 1_000_000, 1000, 100_000
 JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin, "full": FullOuterJoin}
-NEVER = -(10**15)
 TWO_INPUTS = ("as_of", "join", "window_join")
 
 _windows = st.sampled_from(
@@ -332,7 +331,7 @@ def predicted(case: Case) -> list[Row]:
         case {"kind": "as_of"}:
             return here(case | {"script": list(_deleted_at_their_version(case))})
         case {"kind": "first", "by": "ts"}:
-            return here(case | {"script": list(_on_time(case))})
+            return here(case | {"script": list(on_time(case))})
         case {"kind": "window" | "join", "before_1970": True}:
             return [row for row in here(case) if not _before_1970(case, row)]
     return here(case)
@@ -380,15 +379,6 @@ def _deleted_at_their_version(case: Case) -> Iterator[dict[str, Any]]:
             yield event
         elif row["key"] in versions:
             yield {"rows": [row | {"ts": versions.pop(row["key"])}]}
-
-
-def _on_time(case: Case) -> Iterator[dict[str, Any]]:
-    """The script without late rows."""
-    watermark = NEVER
-    for event in case["script"]:
-        watermark = event.get("watermark", watermark)
-        if all(row["ts"] >= watermark for row in event.get("rows", [])):
-            yield event
 
 
 def _before_1970(case: Case, row: Row) -> bool:

@@ -24,12 +24,11 @@ from beamish import triggers as t
 from beamish.accumulations import Accumulation, Collect, Count, CountDistinct, Max, Mean, Min, Sum
 from beamish.pane import PaneKind
 from peers import over
-from peers.cases import without_parts
+from peers.cases import NEVER, on_time, without_parts
 from peers.over import SECOND
 from peers.peer import Case, Peer, Row
 
 MILLISECOND = 1000
-NEVER = -(10**15)
 VALUES: Mapping[str, Mapping[str, Accumulation]] = {
     "FRAME": {
         "COUNT(*)": Count(),
@@ -158,18 +157,10 @@ def predicted(case: Case) -> list[Row]:
     """Flink's output, computed by its own rules, where ours differ."""
     match case["kind"]:
         case "earliest":
-            return here(case | {"script": list(_on_time(case))} if case["most"] == 1 else case)
+            return here(case | {"script": list(on_time(case))} if case["most"] == 1 else case)
         case "place":
             return _tied(case, list(_traced(case)))
     return list(_frames(case))
-
-
-def _on_time(case: Case) -> Iterator[dict[str, Any]]:
-    watermark = NEVER
-    for event in case["script"]:
-        watermark = event.get("watermark", watermark)
-        if all(row["ts"] >= watermark for row in event.get("rows", [])):
-            yield event
 
 
 def _tied(case: Case, rows: list[Row]) -> list[Row]:
