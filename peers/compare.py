@@ -19,6 +19,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import islice, repeat
@@ -152,9 +153,10 @@ def is_predicted(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Ro
 
 @lru_cache(maxsize=256)
 def _predicted(name: str, case: str) -> list[Row]:
-    """The peer's output, computed by its own rules; by default nothing is predicted."""
+    """The peer's output, computed by its own rules. Where these start from our answer it is the twin's: a fault of the engine changes no prediction."""
     peer = peer_of(name)
-    return [] if peer.predicted is None else peer.predicted(json.loads(case))
+    with _twin():
+        return [] if peer.predicted is None else peer.predicted(json.loads(case))
 
 
 def _difference(peer: Peer, case: Case, pair: tuple[str, Row | None, Row | None], *, predicted: bool) -> Difference:
@@ -191,12 +193,19 @@ def explained(difference: Difference, decided: Sequence[Decision], *, conditions
 
 def by_twin(peer: Peer, case: Case) -> list[Row]:
     """The answer of the slow twin of beamish."""
+    with _twin():
+        return peer.here(case)
+
+
+@contextmanager
+def _twin() -> Iterator[None]:
+    """Scripts run on the twin."""
 
     def traced(script: TestStream, flow: Any) -> Any:
         return [*zip(script.events, trace(flow, script.events), strict=True)]
 
     with mock.patch.object(TestStream, "trace", traced):
-        return peer.here(case)
+        yield
 
 
 def shrunk(

@@ -1,5 +1,7 @@
 """Faults put into the engine: recorded cases find each of them."""
 
+import json
+
 import attrs
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from beamish.kinds.window.step import firing
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Repeatedly
 from beamish.triggers.trigger import NEVER_US
 from beamish.windows import counting, time_windows
+from peers import compare
 from peers.cases import read_lines
 from peers.compare import RECORDED, by_twin, decisions, differences, explained, peer_of, streams
 
@@ -107,6 +110,14 @@ def test_recorded_cases_find_it(mutant, monkeypatch):
     peer, decided = peer_of(name), decisions(name)
     mutant(monkeypatch)
     assert any(differs(peer, decided, line) for line in read_lines(RECORDED / f"{name}.jsonl.gz"))
+
+
+def test_a_fault_changes_no_prediction(monkeypatch):
+    case = next(json.dumps(one.case) for one in decisions("flink") if one.name == "over-no-preceding-row")
+    predicted = compare._predicted.__wrapped__
+    right = predicted("flink", case)
+    two_rows_in_windows_of_one(monkeypatch)
+    assert predicted("flink", case) == right
 
 
 def differs(peer, decided, line):
