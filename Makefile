@@ -24,7 +24,7 @@
 # make bench      events per second and the time of a first run, beside Spark's own aggregate
 # make nexmark   the queries of Nexmark on SYSTEMS="beamish spark flink", QUERIES="q4 q5 ...", in turns: EVENTS=10000000, ROUNDS=3, SEED=, RESUME=1
 # make nexmark-check  their answers on 200,000 events: those of plain Python?
-# make bench-latency  milliseconds from a row's creation to its pane, and from a window's end, at rising RATES, EACH=600 seconds, beside Spark's own
+# make bench-latency  milliseconds from a row's creation to its pane, and from a window's end, at rising RATES, EACH=600 seconds, beside Spark's own; KAFKA=1: from a topic to another one
 # make scale     ROWS=300000000 over KEYS=30000000, as the state grows: rate, memory; killed, restarted, inspected, migrated; beside Spark's own
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
@@ -154,7 +154,7 @@ build/kafka/installed: pyproject.toml | machine
 		--editable ".[demo,plot,postgresql,prometheus]" confluent-kafka hypothesis pytest pytest-xdist pyyaml
 	@touch $@
 
-kafka-demo test-kafka test-long: export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
+kafka-demo test-kafka test-long $(if $(KAFKA),bench-latency): export PYSPARK_PYTHON := $(CURDIR)/build/kafka/venv/bin/python
 
 kafka-demo: build/kafka/installed
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) -m examples.kafka_to_postgres.demo --clicks $(CLICKS) $(if $(SEED),--seed $(SEED))
@@ -257,8 +257,8 @@ nexmark-check: $(VENV)/installed-dev $(NEXMARK_FLINK)
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m benchmarks.nexmark.run --check --systems "$(SYSTEMS)" $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(SEED),--seed $(SEED))
 
-bench-latency: $(VENV)/installed-dev
-	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/latency.py --rates "$(RATES)" --seconds $(EACH)
+bench-latency: $(if $(KAFKA),build/kafka/installed,$(VENV)/installed-dev)
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(PYSPARK_PYTHON) benchmarks/latency.py --rates "$(RATES)" --seconds $(EACH) $(if $(KAFKA),--kafka)
 
 scale: ROWS = 300000000
 scale: $(VENV)/installed-dev

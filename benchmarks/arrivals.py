@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -32,6 +32,11 @@ class Load:
     begin_us: int
     steps: Sequence[tuple[float, int]]
     seed: int = 1
+
+    @classmethod
+    def soon(cls, steps: Sequence[tuple[float, int]]) -> Self:
+        """Arrivals that begin in the second after the next."""
+        return cls((time.time_ns() // 1000 // SECOND_US + 2) * SECOND_US, steps)
 
     @property
     def bounds_us(self) -> list[int]:

@@ -2,6 +2,8 @@
 
     make bench-latency                          as docs/scale.md has it
     python benchmarks/latency.py --rates "1000 10000 50000" --seconds 20 --warm 20 --triggers "0"
+    make bench-latency KAFKA=1                  from a Kafka topic to another one
+    python benchmarks/latency.py --plot docs/pictures/latency.svg       draws what was measured before
 
 Rows arrive at random (a Poisson process) at each rate for ``--seconds``, one rate after the other in one query, the lowest first; before
 them ``--warm`` seconds at the first rate do not count, nor does the first quarter of each rate. A row's creation is its arrival: it is
@@ -14,7 +16,7 @@ maximum; the sink fetches each batch into the driver. Programs, each in a proces
 
 ``--triggers``: seconds from the beginning of a batch to that of the next; 0: as fast as possible. Batches queue at a rate if the median
 latency of its last quarter is more than 1.5 times that of its second, or a query is ``--behind`` seconds behind: then a program ends.
-Results go to build/bench/latency.json.
+``--kafka``: kafka_latency.py's source and sink. Results go to build/bench/latency.json, or kafka-latency.json.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ import beamish as bm
 from beamish.accumulations import Count, Max
 from beamish.triggers import AfterWatermark, Always
 
-OUT = Path("build/bench/latency.json")
+OUT = Path("build/bench")
 PROGRAMS = ("beamish", "Spark update", "Spark append")
 CORES = 2
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
@@ -85,17 +87,30 @@ class _Sink:
             self.finals += [(int(end), now - int(end), int(n)) for end, n in zip(ends, numbers, strict=True)]
 
 
+def result_of(program: str, rows: DataFrame) -> tuple[DataFrame, str]:
+    """A program's output, and its output mode; rows have ``k`` and ``created_us``."""
+    result = _beamish(rows) if program == "beamish" else _spark(rows, final=program == "Spark append")
+    return result, "update" if program == "Spark update" else "append"
+
+
 def one(said: Mapping[str, Any]) -> dict[str, Any]:
     """Run a program with one trigger in this process, after a short rehearsal that starts workers."""
+    rates, seconds = said["rates"], said["seconds"]
+    steps = [(said["warm"], rates[0]), *((seconds, rate) for rate in rates)]
+    rehearsal = [(2.0, 100)]
+    if said["kafka"]:
+        import kafka_latency
+
+        spark = session(f"local[{CORES}]", {_CHANGELOG: "true", **kafka_latency.settings()})
+        kafka_latency.run(spark, said, rehearsal)
+        return {**said, "cores": CORES, "rates": list(by_rate(*kafka_latency.run(spark, said, steps)))}
     spark = session(f"local[{CORES}]", {_CHANGELOG: "true"})
     spark.dataSource.register(Arrivals)
-    rates, seconds = said["rates"], said["seconds"]
-    _run(spark, said, [(2.0, 100)], behind_seconds=float("inf"))
-    steps = [(said["warm"], rates[0]), *((seconds, rate) for rate in rates)]
+    _run(spark, said, rehearsal, behind_seconds=float("inf"))
     return {
         **said,
         "cores": CORES,
-        "rates": _by_rate(*_run(spark, said, steps, said["behind"]), early=said["program"] != "Spark append"),
+        "rates": _in_batches(*_run(spark, said, steps, said["behind"]), early=said["program"] != "Spark append"),
     }
 
 
@@ -103,10 +118,10 @@ def _run(
     spark: SparkSession, said: Mapping[str, Any], steps: Sequence[tuple[float, int]], behind_seconds: float
 ) -> tuple[Load, _Sink, dict[int, dict[str, Any]]]:
     """Run a program until it has read all arrivals, or is too far behind after the first step."""
-    load = Load((time.time_ns() // 1000 // SECOND_US + 2) * SECOND_US, steps)
+    load = Load.soon(steps)
     rows = spark.readStream.format("arrivals").option("load", json.dumps(attrs.asdict(load))).load()
-    result = _beamish(rows) if said["program"] == "beamish" else _spark(rows, final=said["program"] == "Spark append")
-    sink, mode = _Sink(), "update" if said["program"] == "Spark update" else "append"
+    result, mode = result_of(said["program"], rows)
+    sink = _Sink()
     progress: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="beamish-latency-") as checkpoint:
         writer = result.writeStream.outputMode(mode).option("checkpointLocation", checkpoint).foreachBatch(sink)
@@ -145,7 +160,7 @@ def _offset(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _by_rate(
+def _in_batches(
     load: Load, sink: _Sink, progress: Mapping[int, Mapping[str, Any]], *, early: bool
 ) -> list[dict[str, Any]]:
     """The figures of each rate, up to the first at which batches queue; ``early``: each row is in a pane of its batch."""
@@ -161,34 +176,45 @@ def _by_rate(
             raise SystemExit(f"the panes of batch {number} lack its newest row")
         created.append(at_us)
         took.append(came_us - at_us)
-        durations.append((start_us, len(at_us), progress[number]["durationMs"]["triggerExecution"]))
+        durations.append((start_us, progress[number]["durationMs"]["triggerExecution"]))
     if not created:
         raise SystemExit("no batch was committed")
-    at_us, took_us = np.concatenate(created), np.concatenate(took)
     found: list[dict[str, Any]] = []
+    for figures in by_rate(load, np.concatenate(created), np.concatenate(took)):
+        measured_us, until_us = figures["measured_us"]
+        finals = [np.full(n, late) for end, late, n in sink.finals if measured_us <= end <= until_us]
+        batches = [ms for at, ms in durations if measured_us <= at < until_us]
+        batch_ms = float(np.median(batches)) if batches else None
+        on_time = _percentiles(np.concatenate(finals)) if finals else None
+        found.append({**figures, "batches": len(batches), "batch_ms": batch_ms, "on_time_ms": on_time})
+    return found
+
+
+def by_rate(load: Load, at_us: NDArray[np.int64], took_us: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """The latencies at each rate but the first, which warms up, until the first at which batches queue.
+
+    ``at_us``: when rows were created; ``took_us``: how long until their panes. ``by_second``: the median and the 99th percentile of each
+    second of the rate.
+    """
     for (from_us, until_us), (_, rate) in zip(list(pairwise(load.bounds_us))[1:], load.steps[1:], strict=True):
         quarter = (until_us - from_us) // 4
         parts = [took_us[(at_us >= from_us + i * quarter) & (at_us < from_us + (i + 1) * quarter)] for i in range(4)]
         measured = np.concatenate(parts[1:])
-        finals = [np.full(n, late) for end, late, n in sink.finals if from_us + quarter <= end <= until_us]
-        on_time = np.concatenate(finals) if finals else np.zeros(0)
-        batches = [(n, ms) for at, n, ms in durations if from_us + quarter <= at < until_us]
+        seconds = [took_us[(at_us >= at) & (at_us < at + SECOND_US)] for at in range(from_us, until_us, SECOND_US)]
         # A query that is too far behind is stopped, and lacks rows of the last quarter.
         queues = not len(parts[3]) or bool(np.median(parts[3]) > _QUEUES * np.median(parts[1]))
-        found.append(
-            {
-                "rate": rate,
-                "rows": len(measured),
-                "batches": len(batches),
-                "batch_ms": float(np.median([ms for _, ms in batches])) if batches else None,
-                "early_ms": _percentiles(measured),
-                "on_time_ms": _percentiles(on_time),
-                "queues": queues,
-            }
-        )
+        yield {
+            "rate": rate,
+            "measured_us": [from_us + quarter, until_us],
+            "rows": len(measured),
+            "batch_ms": None,
+            "early_ms": _percentiles(measured),
+            "on_time_ms": None,
+            "by_second": [[value / 1000 for value in np.percentile(part, [50, 99])] for part in seconds if len(part)],
+            "queues": queues,
+        }
         if queues:
-            break
-    return found
+            return
 
 
 def _percentiles(us: NDArray[Any]) -> list[float] | None:
@@ -243,6 +269,35 @@ def _shown(ms: Sequence[float] | None) -> str:
     return ", ".join(f"{value:,.0f}" for value in ms) if ms else ""
 
 
+def plot(runs: Sequence[Mapping[str, Any]], file: Path) -> None:
+    """Draw the median and the 99th percentile over the rate, and second by second, of the runs that are not every so many seconds."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "latency"
+    from matplotlib import pyplot as plt
+
+    figure, (by_rate, over_time) = plt.subplots(2, 1, figsize=(7, 6), layout="constrained")
+    drawn = [run for run in runs if not run["trigger"] and run["program"] != "Spark append"]
+    for run, color in zip(drawn, ("#00796b", "#8d6e63"), strict=False):
+        rates = [at for at in run["rates"] if not at["queues"]]
+        for at, (name, style) in enumerate({"median": "-", "95 %": "--", "99 %": ":"}.items()):
+            marks = [one["early_ms"][at] for one in rates]
+            by_rate.plot(
+                [one["rate"] for one in rates], marks, style, color=color, marker=".", label=f"{run['program']}, {name}"
+            )
+        seconds = [second for one in run["rates"] for second in one["by_second"]]
+        over_time.plot([median for median, _ in seconds], "-", color=color, label=f"{run['program']}, median")
+        over_time.plot([high for _, high in seconds], ":", color=color, label=f"{run['program']}, 99 %")
+    by_rate.set(xlabel="rows per second", ylabel="creation to early pane, ms", xscale="log", ylim=(0, None))
+    over_time.set(xlabel="seconds, the rates one after the other", ylabel="ms", ylim=(0, None))
+    for panel in (by_rate, over_time):
+        panel.legend(fontsize="small", frameon=False)
+        panel.spines[["top", "right"]].set_visible(False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+
 def main() -> None:
     """Run the programs in turns and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -253,28 +308,45 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=60, help="seconds before the first rate")
     parser.add_argument("--behind", type=float, default=20, help="seconds")
     parser.add_argument("--triggers", default="0 1", help="seconds")
-    parser.add_argument("--programs", default=",".join(PROGRAMS))
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--programs", help="default: all that there are")
+    parser.add_argument("--kafka", action="store_true", help="from a topic to another one")
+    parser.add_argument("--plot", type=Path, help="draw what was measured before")
     parser.add_argument("--one")
     said = parser.parse_args()
     if said.one:
         print(json.dumps(one(json.loads(said.one))))
         return
+    out = OUT / ("kafka-latency.json" if said.kafka else "latency.json")
+    if said.plot:
+        plot(json.loads(out.read_text("utf-8"))["runs"], said.plot)
+        return
+    if not said.kafka:
+        measure(said, out, None)
+        return
+    import kafka_latency
+
+    with kafka_latency.broker() as address:
+        measure(said, out, address)
+
+
+def measure(said: argparse.Namespace, out: Path, broker: str | None) -> None:
+    """Run the programs in turns, keep what they measured, and print a table."""
     path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}  # the source's process imports it
     rates = sorted(map(int, said.rates.split()))
+    programs = said.programs.split(",") if said.programs else PROGRAMS[:2] if broker else PROGRAMS
     runs: list[dict[str, Any]] = []
     for trigger in map(float, said.triggers.split()):
-        for program in said.programs.split(","):
+        for program in programs:
             times = {name: getattr(said, name) for name in ("seconds", "warm", "behind")}
-            asked = {"program": program, "trigger": trigger, "rates": rates, **times}
+            asked = {"program": program, "trigger": trigger, "rates": rates, "kafka": broker, **times}
             words = [sys.executable, __file__, "--one", json.dumps(asked)]
             made = subprocess.run(words, check=False, capture_output=True, text=True, env=environment)
             if made.returncode:
                 raise SystemExit(f"{program} failed:\n{made.stdout[-2000:]}\n{made.stderr[-3000:]}")
             runs.append(json.loads(made.stdout.splitlines()[-1]))
-            said.out.parent.mkdir(parents=True, exist_ok=True)
-            said.out.write_text(json.dumps({"machine_cores": os.cpu_count(), "runs": runs}, indent=1) + "\n", "utf-8")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps({"machine_cores": os.cpu_count(), "runs": runs}, indent=1) + "\n", "utf-8")
     print("\n".join(table(runs)))
 
 

@@ -109,6 +109,7 @@ ON_TOP = (
     "gaps",
     "joins",
     "key-sets",
+    "load",
     "monitoring",
     "nexmark",
     "over",

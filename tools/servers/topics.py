@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -18,14 +18,19 @@ class Record(NamedTuple):
     offset: int
     key: str | None
     value: str | None
+    timestamp_ms: int
 
 
-def create(broker: str, topic: str, *, cleanup: str, unless_exists: bool = False) -> None:
-    """Create a topic of two partitions; ``cleanup`` is its cleanup.policy."""
+def create(
+    broker: str, topic: str, *, cleanup: str, unless_exists: bool = False, settings: Mapping[str, str] | None = None
+) -> None:
+    """Create a topic of two partitions; ``cleanup`` is its cleanup.policy, ``settings`` others of its settings."""
     client = AdminClient({"bootstrap.servers": broker})
     if unless_exists and topic in client.list_topics(timeout=60).topics:
         return
-    (done,) = client.create_topics([NewTopic(topic, 2, 1, config={"cleanup.policy": cleanup})]).values()
+    (done,) = client.create_topics(
+        [NewTopic(topic, 2, 1, config={"cleanup.policy": cleanup, **(settings or {})})]
+    ).values()
     done.result(60)
 
 
@@ -54,6 +59,7 @@ def read(broker: str, topic: str) -> Iterator[Record]:
             if message is None or message.error():
                 raise TimeoutError(f"{topic}, partition {partition}, offset {at}: {message and message.error()}")
             key, value = message.key(), message.value()
-            yield Record(partition, message.offset(), key and key.decode(), value and value.decode())
+            stamp = message.timestamp()[1]
+            yield Record(partition, message.offset(), key and key.decode(), value and value.decode(), stamp)
             at = message.offset() + 1
     consumer.close()
