@@ -270,7 +270,7 @@ def _shown(ms: Sequence[float] | None) -> str:
 
 
 def plot(runs: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """Draw the median and the 99th percentile over the rate, and second by second, of the runs that are not every so many seconds."""
+    """Draw the median and the 99th percentile over the rate, and second by second, of runs with the fastest trigger."""
     import matplotlib as mpl
 
     mpl.use("Agg")
