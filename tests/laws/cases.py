@@ -366,6 +366,7 @@ AT_THE_EDGES = {
     "rows once": CASES["rows once"],
     "retention": CASES["retention"],
     "forgotten keys": CASES["forgotten keys"],
+    "watermarks per key": CASES["watermarks per key"],
     "chain": CASES["chain"],
     "tree": CASES["tree"],
     "pairs once": CASES["pairs once"],
