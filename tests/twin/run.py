@@ -357,7 +357,7 @@ class Twin:
         by_key = self.options.key_watermark
         if by_key is not None:  # rules/key-watermarks.md#watermark-per-key
             to = to if to == END_OF_TIME_US else to - by_key.at_most.us
-            for key in self.keys.values():
+            for key in self.keys.values() if max(to, self.watermark) > NO_WATERMARK else ():
                 key.reach = key.next_reach
         if to > self.watermark or self.is_changed or by_key is not None:
             self.watermark = max(self.watermark, to)

@@ -62,7 +62,12 @@ def test_why_names_the_watermark_of_the_key():
 
 def test_a_row_from_the_future_moves_no_key_under_max_future():
     patient = TENS.event_time("ts", bm.BoundedOutOfOrderness(0, max_future=5))
-    script = TestStream().step([{"ts": 7, "k": "a"}], clock=2).step([{"ts": 18, "k": "a"}], clock=12).step([], clock=13)
+    script = (
+        TestStream()
+        .step([{"ts": 7, "k": "a"}], watermark=0, clock=2)
+        .step([{"ts": 18, "k": "a"}], clock=12)
+        .step([], clock=13)
+    )
     assert shown(TENS.run(script)) == [("a", 0, 1)]
     assert shown(patient.run(script)) == []
     assert shown(patient.run(script.step([{"ts": 17, "k": "a"}], clock=14).step([]))) == [("a", 0, 1)]

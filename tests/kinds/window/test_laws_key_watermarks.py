@@ -12,7 +12,7 @@ from beamish.accumulations import Count
 from beamish.durations import duration
 from beamish.instants import END_OF_TIME_US
 from beamish.kinds.window.plan.options import KeyWatermark
-from beamish.script import as_step
+from beamish.script import WatermarkTo, as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.cost import cost
@@ -47,14 +47,26 @@ def moved(script, watermark):
     return TestStream(tuple(attrs.evolve(step, watermark_us=us) for step, us in zip(steps, watermarks, strict=True)))
 
 
-def following(script, delay):
-    """The script whose watermark follows its rows, a step later."""
+def latest_before(script):
+    """The greatest event time of the rows before each step; None: no row."""
     latest, before = None, []
     for step in map(as_step, script.events):
         before.append(latest)
         times = [round(row["ts"] * S) for row in step.rows if row["ts"] is not None]
         latest = max([*times, *([] if latest is None else [latest])], default=None)
+    return before
+
+
+def following(script, delay):
+    """The script whose watermark follows its rows, a step later."""
+    before = latest_before(script)
     return moved(script, lambda i, _: None if before[i] is None else before[i] - delay.us)
+
+
+def standing(script):
+    """The script whose watermark is there as soon, and stands still, far behind all rows."""
+    before = latest_before(script)
+    return moved(script, lambda i, _: None if before[i] is None else -EVER.us)
 
 
 def same(given_, expected, pipeline, script):
@@ -76,7 +88,7 @@ def test_with_one_key_it_is_a_watermark_of_that_delay(data):
     )
     delay = said(pipeline).key_watermark.delay
     alone = of(pipeline, delay, EVER)
-    same(alone.run(moved(script, lambda *_: None)), plain(pipeline).run(following(script, delay)), alone, script)
+    same(alone.run(standing(script)), plain(pipeline).run(following(script, delay)), alone, script)
 
 
 @pytest.mark.of_law("law-watermark-per-key")
@@ -108,7 +120,8 @@ def test_with_the_greatest_delay_it_is_the_stages_watermark_less_the_lag(data):
 def test_within_the_lag_rows_of_other_keys_and_the_watermark_change_nothing(data):
     pipeline = of(evolve(data.draw(unlisted), keys=("team",)), duration("delay", 1), EVER)
     script = data.draw(scripts(pipeline))
-    reds = moved(script, lambda *_: None)
+    script = attrs.evolve(script, events=(WatermarkTo(-EVER.us), *script.events))
+    reds = moved(script, lambda i, _: -EVER.us if i == 0 else None)
     reds = TestStream(
         tuple(
             attrs.evolve(step, rows=tuple(row for row in step.rows if row["team"] == "red"))

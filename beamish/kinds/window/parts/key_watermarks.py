@@ -159,6 +159,8 @@ class KeyProgress(Progress):
     def load_due(self, step: Step) -> bool:
         """Apply the rows of the step before, and load the windows that are due by the bound, or by rows of their key."""
         self._least_us = self.forwarded_us(step.watermark_us)
+        if self._least_us == NO_WATERMARK_US:  # on Spark a shard without rows is not called before there is a watermark
+            return True
         moved = self.watermarks.apply_rows()
         step.load((step.state.index["due_us"] <= self._least_us) | self._passed(step, moved))
         return True
