@@ -200,7 +200,7 @@ class Windows(OfWindows):
                 "due": pa.nulls(stored.num_rows, TIMESTAMP),
                 "waits_for": pa.nulls(stored.num_rows, pa.string()),
                 "waits": pa.array(WAITS, pa.string()).take(pa.array(waits)),
-                "watermark": _timestamp(*_known(np.broadcast_to(reached, stored.num_rows))),
+                "watermark": _of_keys(np.broadcast_to(reached, stored.num_rows)),
             }
             if trigger is not None:
                 columns |= _waits(plan, trigger, stored, (reached, self.clocks[1]), is_new=is_new)
@@ -327,9 +327,9 @@ def _timestamp(us: Ints, unknown: NDArray[np.bool_]) -> pa.Array:
     return pa.array(np.minimum(us, LATEST_US), pa.int64(), mask=unknown).cast(TIMESTAMP)
 
 
-def _known(watermark_us: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Watermarks, and which are unknown."""
-    return watermark_us, np.isin(watermark_us, [NO_WATERMARK_US, END_OF_TIME_US])
+def _of_keys(watermark_us: Ints) -> pa.Array:
+    """Watermarks as a column."""
+    return _timestamp(watermark_us, np.isin(watermark_us, [NO_WATERMARK_US, END_OF_TIME_US]))
 
 
 def _struct(table: pa.Table, null: NDArray[np.bool_]) -> pa.Array:
