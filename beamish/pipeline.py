@@ -40,7 +40,7 @@ from beamish.kinds.upserts.options import read_upserts
 from beamish.kinds.upserts.stage import UpsertsStage
 from beamish.kinds.versions.options import read_versions
 from beamish.kinds.versions.stage import VersionsStage
-from beamish.kinds.window.plan.options import Retention, WindowOptions
+from beamish.kinds.window.plan.options import KeyWatermark, Retention, WindowOptions
 from beamish.kinds.window.stage import WindowStage
 from beamish.local import run
 from beamish.markup import html_code, html_table, html_text
@@ -83,6 +83,7 @@ _CALLS = {
     "combiner": "timestamp_combiner",
     "only_updated": "only_updated_panes",
     "late_rows": "allowed_lateness",
+    "key_watermark": "watermark_per_key",
     "accumulations": "accumulate",
 }
 """The calls that set an option of another name."""
@@ -646,6 +647,47 @@ class Pipeline:
             [('ann', 2, 'ON_TIME')]
         """
         return self._with(forget_after=positive("forget_after", span))
+
+    def watermark_per_key(self, delay: DurationLike, at_most: DurationLike) -> Pipeline:
+        """Give each key a watermark of its own, so that a fast key's windows end early, and a slow key's rows are not late.
+
+        It is the greatest event time of the key's rows in earlier batches minus ``delay``, but never more than ``at_most`` behind the
+        watermark of the event time's policy. Its windows end, expire and merge by it, rows are late by it, and triggers follow it. The
+        next stage follows the watermark of the policy minus ``at_most`` (docs/rules/key-watermarks.md#watermark-per-key). A batch has no
+        watermarks.
+
+        Args:
+            delay: how far out of order rows of a key may be and still be on time; at least 0.
+            at_most: how far a key may be behind the watermark of all; at least 0. Keys without rows are so far behind: their windows end
+                that much later.
+
+        Raises:
+            OptionError: not a duration, or negative.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> loads = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("device")
+            ...     .window(bm.FixedWindows(10))
+            ...     .watermark_per_key(0, at_most="1 minute")
+            ...     .accumulate(n=Count())
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 1, "device": "slow"}, {"ts": 31, "device": "fast"}])
+            >>> script = script.advance_watermark_to(31).add([{"ts": 2, "device": "slow"}, {"ts": 42, "device": "fast"}])
+            >>> for pane in loads.run(script.advance_watermark_to(42).advance_watermark_to(70)):
+            ...     print(pane.key["device"], pane.start.second, pane.values["n"])
+            fast 30 1
+            slow 0 2
+        """
+        spans = not_negative("watermark_per_key(delay)", delay), not_negative("watermark_per_key(at_most)", at_most)
+        for name, span in zip(("delay", "at_most"), spans, strict=True):
+            check_span(
+                f"watermark_per_key({name})", span, "a key's watermark trails by this much, and its windows end as late"
+            )
+        return self._with(key_watermark=KeyWatermark(*spans))
 
     def having(self, condition: pc.Expression) -> Pipeline:
         """Emit only the panes that satisfy a condition, and their retractions; a second call adds to the first.

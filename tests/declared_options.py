@@ -69,6 +69,7 @@ class StageOptions:
     deduplication: Deduplication | None = None
     retention: Any = None
     forget_after: Any = None
+    key_watermark: Any = None
     derived: Mapping[str, Any] = attrs.Factory(dict)
     having: Any = None
     explode: str | None = None

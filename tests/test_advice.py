@@ -689,6 +689,30 @@ FIXED = {
         LATE.accumulating().then(bm.Pipeline().window(bm.CountWindows(5)).accumulate(most=Max("plays"))),
         UPDATING.then(bm.Pipeline().window(TENS).accumulate(most=Max("plays"))),
     ],
+    "a watermark per key without keys": [PLAIN.watermark_per_key(5, at_most=60), PLAIN.key_by()],
+    "a watermark per key of a merge": [PLAIN.watermark_per_key(5, at_most=60)],
+    "a watermark per key over a stage": [
+        PLAIN.watermark_per_key(5, at_most=60).then(
+            bm.Pipeline().window(bm.FixedWindows("1 hour")).accumulate(most=Max("plays"))
+        )
+    ],
+    "a watermark per key in count windows": [COUNTED, PLAIN.watermark_per_key(5, at_most=60)],
+    "a watermark per key in the global window": [
+        TIMELESS.forget_after("30 days").watermark_per_key(5, at_most=60),
+        PLAIN.watermark_per_key(5, at_most=60),
+        TIMELESS,
+    ],
+    "a watermark per key by the clock": [
+        PLAIN.watermark_per_key(5, at_most=60),
+        PLAIN.event_time("ts", bm.ProcessingTimeLag(0)),
+    ],
+    "a watermark per key of rolling spans": [ROLLING, ROLLING.allowed_lateness(5)],
+    "a watermark per key and a suppress": [
+        PLAIN.watermark_per_key(5, at_most=60).trigger(Never()).discarding(),
+    ],
+    "a watermark per key that leads": [PLAIN.watermark_per_key(0, at_most=60)],
+    "a watermark per key without a bound": [PLAIN.watermark_per_key(5, at_most="1 minute")],
+    "a watermark per key of versions": [RATES],
     # merges
     "merge: one input": [BOTH.accumulate(n=Count())],
     "merge: no pipeline": [BOTH.accumulate(n=Count())],

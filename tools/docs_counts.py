@@ -125,6 +125,7 @@ ON_TOP = (
     "rules/gaps",
     "rules/joins",
     "rules/key-sets",
+    "rules/key-watermarks",
     "rules/over",
     "rules/rolling",
     "rules/stage-rows",

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 RULES = ROOT / "docs" / "rules"
 PAGES = [
     "time",
+    "key-watermarks",
     "windows",
     "rolling",
     "triggers",

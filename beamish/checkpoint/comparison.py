@@ -55,6 +55,7 @@ OPTIONS = {
     "until": ("held", "applies to buffered updates too"),
     "name": ("held", "applies to buffered updates too"),
     "buffer": ("buffer", _BATCH),
+    "key_watermark": ("watermark", f"{_BATCH}; no key's watermark goes back"),
     "watermarks": ("watermark", f"{_BATCH}; the watermark does not go back"),
     "event_time": ("rows", _ALREADY),
     "where": ("where", _ALREADY),
@@ -75,6 +76,7 @@ _LINES_OF = {
     "timestamp combiner": ["timestamp"],
     "conditions and computed columns": ["where", "columns", "having", "explode"],
     "deduplication": ["duplicates"],
+    "watermark per key": ["watermark"],
 }
 """The lines that tell a part of a stage for which its state is refused."""
 

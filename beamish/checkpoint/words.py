@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -96,6 +96,8 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
         yield f"A pane would hold {_values(window['values'])} now."
     if window["waits_for"] is not None:
         yield f"It waits for {window['waits_for']}."
+    if window.get("watermark") is not None:
+        yield f"The watermark of its key is {_watermark(_us(window['watermark']))}."
     yield f"Its trigger: a window fires {plan.options.trigger.describe()}."
     yield from how_far(stage, window["end"], query)
     if window["expires"] is not None:
@@ -158,17 +160,23 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
         )
     for bounds in exact or at:
         name, expires = bounds_in_words(plan, *bounds), int(plan.expiry_us(bounds[1]))
-        if expires <= stage.watermark_us:
+        of_key = plan.options.key_watermark
+        watermark, reached_us = "the watermark", stage.watermark_us
+        if of_key is not None:
+            watermark, reached_us = "the watermark of its key", of_key.least_us(stage.watermark_us)
+        later = "" if of_key is None else " or later"
+        if expires <= reached_us:
             yield (
-                f"The window {name}{whose} has expired: the watermark, {_watermark(stage.watermark_us)}, is past its "
+                f"The window {name}{whose} has expired: {watermark}, {_watermark(reached_us)}{later}, is past its "
                 f"end{_lateness(plan)}. {_if_rows_came(stage)}, and its state was deleted; rows that arrive for it now are dropped "
                 "as expired."
             )
         else:
-            ended = "" if bounds[1] > stage.watermark_us else ", though it has ended"
+            ended = "" if bounds[1] > reached_us else ", though it has ended"
+            or_expired = "" if of_key is None else ", or it has expired"
             yield (
-                f"The window {name}{whose} is not open{ended}: no row has been added to it. It starts with its first row, if that "
-                f"arrives before the watermark reaches {instant_in_words(expires)}."
+                f"The window {name}{whose} is not open{ended}: no row has been added to it{or_expired}. It starts with its first row, if "
+                f"that arrives before {watermark} reaches {instant_in_words(expires)}."
             )
             yield from filtered(stage)
 
@@ -214,6 +222,8 @@ def how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Ite
             meant = "what it waits for" if plan is None else "this window's end"
             words += f": that is past {meant}, but a batch must run: the query must be running (or run again)"
         yield f"{words}."
+    if plan is not None and plan.options.key_watermark is not None:
+        yield f"Windows follow the watermark of their key; it is that of its rows, but at most {plan.options.key_watermark.at_most} behind."
     if plan is not None and plan.options.trigger.needs_clock:
         yield f"The clock is {instant_in_words(stage.clock_us)}{at}; it moves only with batches."
 
@@ -361,11 +371,20 @@ def _short(value: Any) -> str:
 def _until_expiry(stage: StageFacts, window: Mapping[str, Any]) -> str:
     if window["expires"] is None:
         return ""
-    expires_us = (window["expires"] - EPOCH) // timedelta(microseconds=1)
-    words = f", when the watermark reaches {instant_in_words(expires_us)}{stage.plans[window.get(WINDOWING)].plan.unless_extended}"
-    if stage.watermark_us == NO_WATERMARK_US or expires_us <= stage.watermark_us:
+    plan, expires_us = stage.plans[window.get(WINDOWING)].plan, _us(window["expires"])
+    of_key = plan.options.key_watermark is not None
+    words = (
+        f", when {'its' if of_key else 'the'} watermark reaches {instant_in_words(expires_us)}{plan.unless_extended}"
+    )
+    known = window.get("watermark")
+    reached_us = _us(known) if known is not None else NO_WATERMARK_US if of_key else stage.watermark_us
+    if reached_us == NO_WATERMARK_US or expires_us <= reached_us:
         return words
-    return f"{words}: {span_in_words(expires_us - stage.watermark_us)} to go"
+    return f"{words}: {span_in_words(expires_us - reached_us)} to go"
+
+
+def _us(time: datetime) -> int:
+    return (time - EPOCH) // timedelta(microseconds=1)
 
 
 def _lateness(plan: WindowPlan) -> str:

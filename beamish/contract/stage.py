@@ -223,6 +223,8 @@ def elsewhere(changes: Mapping[str, Any]) -> str:
         return "add the columns to the resulting DataFrame: df.withColumn(...)"
     if "explode" in changes:
         return "explode the rows of the resulting DataFrame, or give the column to a stage with windows: .then(bm.Pipeline().window(...).accumulate(items=First('items')).explode('items'))"
+    if "key_watermark" in changes:
+        return "leave it out: only windows of the rows of a source have a watermark per key"
     if "deduplication" in changes:
         return "deduplicate the rows before: bm.Pipeline().event_time(...).deduplicate('id', within='1 hour').then(...)"
     return "declare it in a stage of its own: .then(bm.Pipeline().window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(...))"

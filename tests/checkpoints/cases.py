@@ -343,6 +343,14 @@ CASES = {
         .advance_watermark_to(99)
         .advance_watermark_to_infinity(),
     ),
+    "watermarks_per_key": Case(
+        pipeline()
+        .window(bm.FixedWindows("10 seconds"))
+        .watermark_per_key("1 second", at_most="20 seconds")
+        .accumulate(n=a.Count(), sum=a.Sum("score")),
+        BEFORE,
+        AFTER,
+    ),
     "merge": Case(
         bm.merge(
             sums=pipeline().window(bm.FixedWindows("10 seconds")).accumulate(sum=a.Sum("score")),

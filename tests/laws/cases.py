@@ -31,6 +31,8 @@ from tests.kinds.suppress.strategy import busy, busy_scripts, sessions_of_one_ke
 from tests.kinds.versions import strategy as versions
 from tests.kinds.window.strategy_of_errors import Picky, dropping, huge, picky, poisoned, poisoned_scripts
 from tests.kinds.window.strategy_of_forgetting import forgetting, spans
+from tests.kinds.window.strategy_of_key_watermarks import keyed as with_key_watermarks
+from tests.kinds.window.strategy_of_key_watermarks import under_stages
 from tests.kinds.window.strategy_of_retention import ending, meeting, retaining
 from tests.kinds.window.strategy_of_rows import counted, keyed, untimed_merges
 from tests.own.windows import Absorbed
@@ -196,6 +198,14 @@ KEPT = {
     "forgotten keys": Case(forgetting()),
     "forgotten keys, long scripts": Case(long_forgetting, dense),
     "forgotten keys of a stage over panes": Case(forgetting_over_panes()),
+    "watermarks per key": Case(with_key_watermarks()),
+    "watermarks per key, long scripts": Case(
+        with_key_watermarks(
+            window=short, lateness=some_lateness, **of_one_key | {"keys": st.just(("score",))}, once=False
+        ),
+        dense,
+    ),
+    "watermarks per key under a stage": Case(under_stages()),
 }
 
 
@@ -356,6 +366,7 @@ AT_THE_EDGES = {
     "rows once": CASES["rows once"],
     "retention": CASES["retention"],
     "forgotten keys": CASES["forgotten keys"],
+    "watermarks per key": CASES["watermarks per key"],
     "chain": CASES["chain"],
     "tree": CASES["tree"],
     "pairs once": CASES["pairs once"],

@@ -55,6 +55,7 @@ def agree(case, pipeline, script, data):
     "law-suppress-ledger",
     "law-suppress-state",
     "law-twin",
+    "law-watermark-per-key",
     "law-versions-state",
     "law-windowings",
     "law-windows-of-rows",

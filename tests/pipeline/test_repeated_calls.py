@@ -32,6 +32,7 @@ REPLACED = {
     ),
     "retain": lambda of, first: of.retain(windows=3) if first else of.retain(rows=5),
     "forget_after": lambda of, first: of.forget_after("1 day" if first else "2 days"),
+    "watermark_per_key": lambda of, first: of.watermark_per_key(first, at_most=60),
     "mode": lambda of, first: of.discarding() if first else of.accumulating_and_retracting(),
     "on_time_behavior": lambda of, first: of.on_time_behavior(list(bm.OnTimeBehavior)[first]),
     "closing_behavior": lambda of, first: of.closing_behavior(list(bm.ClosingBehavior)[first]),

@@ -7,7 +7,7 @@ import beamish as bm
 from beamish.accumulations import Count
 from beamish.contract.stored import DictStore
 from beamish.fusion.groups import APART
-from beamish.spark.compile.stream import needs_reports
+from beamish.spark.compile.stream import has_querys_watermark, needs_reports
 from beamish.spark.operator.processor import FromQuery, FromReports
 
 
@@ -63,3 +63,17 @@ def test_tasks_report_where_the_querys_watermark_is_not_that_of_every_stage(pipe
     schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("team", pa.string())])
     flow = pipeline.flow.bind({source.name: schema for source in pipeline.flow.sources}, shards=2)
     assert needs_reports(APART.grouped(flow)) == reports
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "has"),
+    [
+        (stage(), True),
+        (stage().watermark_per_key(0, at_most=5), False),
+        (source().fill_gaps(10, by="last", within=60), False),
+    ],
+    ids=["windows", "a watermark per key", "gaps"],
+)
+def test_panes_may_be_behind_the_querys_watermark_where_the_stage_forwards_an_earlier_one(pipeline, has):
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("team", pa.string())])
+    assert has_querys_watermark(APART.grouped(pipeline.flow.completed.bind({None: schema}, shards=2))) == has

@@ -19,6 +19,7 @@ from beamish.source import Source
 from beamish.triggers import Trigger
 from tests.declared_options import evolve, said, takes_back, versions_of
 from tests.kinds.refine.strategy import TAKEN, one_of
+from tests.kinds.window.strategy_of_key_watermarks import key_watermarks
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import (
@@ -78,6 +79,11 @@ def changed(
         ways["allowed_lateness"] = latenesses.map(lambda by: duration("lateness", by * scale))
     if then.window and then.window.is_all_of_time:
         ways["forget_after"] = spans.map(lambda by: None if by is None else Duration(by * S))
+    by_rows = (
+        isinstance(then.watermark, bm.BoundedOutOfOrderness) and then.watermark.max_future is None
+    )  # else it needs the clock
+    if then.key_watermark is not None or (by_rows and then.keys and then.window and not then.window.numbering):
+        ways["key_watermark"] = key_watermarks(then.window)
     if then.retracts and then.window and then.window.merging:
         ways["retract_merged"] = st.sampled_from([None, *bm.RetractMerged])
     if not then.discards:

@@ -149,6 +149,8 @@ class Key:
         put_in: number of rows in finished windows.
         fallen: (end, start) of the latest evicted window (rules/windows.md#retention).
         latest_us: the latest event time of its rows since it last expired (rules/windows.md#forget-after).
+        reach, next_reach: its own watermark, and that of the next step (rules/key-watermarks.md#watermark-per-key).
+        reach_before: the same before this part of the step.
     """
 
     columns: Mapping[str, Any]
@@ -158,6 +160,9 @@ class Key:
     put_in: dict[Bounds, int] = field(default_factory=dict)
     fallen: tuple[int, int] | None = None
     latest_us: int | None = None
+    reach: float = NO_WATERMARK
+    next_reach: float = NO_WATERMARK
+    reach_before: float = NO_WATERMARK
 
     def has_lost(self, bounds: Bounds) -> bool:
         """Whether the window, or a later one, was evicted."""
@@ -245,6 +250,7 @@ class Twin:
         self.lateness = options.allowed_lateness.us
         self.signed = any(takes_back(one) for one in flow.inputs)
         self.watermark: float = NO_WATERMARK
+        """That of the next stage too: with a watermark per key the least that a key may have."""
         self.clock = 0
         self.keys: dict[Any, Key] = {}
         self.bundles = 0
@@ -336,17 +342,24 @@ class Twin:
     def begin_part(self) -> None:
         """The state so far precedes everything that follows."""
         self.watermark_before_step = self.watermark
+        for key in self.keys.values():
+            key.reach_before = key.reach
 
     def progress(self, key: Key) -> float:
         """The progress that the windows of a key depend on."""
-        return self.watermark
+        return max(self.watermark, key.reach)
 
     def progress_before(self, key: Key) -> float:
         """The same before this part of the step."""
-        return self.watermark_before_step
+        return max(self.watermark_before_step, key.reach_before)
 
     def move_watermark(self, to: float) -> None:
-        if to > self.watermark or self.is_changed:
+        by_key = self.options.key_watermark
+        if by_key is not None:  # rules/key-watermarks.md#watermark-per-key
+            to = to if to == END_OF_TIME_US else to - by_key.at_most.us
+            for key in self.keys.values() if max(to, self.watermark) > NO_WATERMARK else ():
+                key.reach = key.next_reach
+        if to > self.watermark or self.is_changed or by_key is not None:
             self.watermark = max(self.watermark, to)
             if self.forgets_anew and self.watermark > NO_WATERMARK:
                 for key in self.keys.values():
@@ -375,7 +388,7 @@ class Twin:
 
     def is_forgotten(self, key: Key) -> bool:
         """Whether the watermark is far enough past the latest row of a key (rules/windows.md#forget-after)."""
-        return self.watermark >= self.end_of(key)
+        return self.progress(key) >= self.end_of(key)
 
     def end_of(self, key: Key) -> float:
         """The end of its window without further rows."""
@@ -502,6 +515,7 @@ class Twin:
         if own is None and row.time_us != NO_TIME_US and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
+        self.move_key(key, row)
         if is_left_out(self.options.accumulations, row):
             return
         if is_dropped(self.options.accumulations, row, self.takes):
@@ -531,6 +545,16 @@ class Twin:
                 self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
             else:
                 arrived.setdefault(name, []).append((bounds, row))
+
+    def move_key(self, key: Key, row: Row) -> None:
+        """A row moves the watermark of its key, as of the next step (rules/key-watermarks.md#watermark-per-key)."""
+        by_key = self.options.key_watermark
+        if by_key is None:
+            return
+        (follower,) = self.followers.values()
+        future = getattr(follower.policy, "max_future", None)
+        if future is None or row.time_us <= self.clock + future.us:
+            key.next_reach = max(key.next_reach, row.time_us - by_key.delay.us)
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
         if self.anchors:
@@ -821,14 +845,15 @@ class Twin:
         """rules/output.md#dropped-rows."""
         if not self.options.with_dropped:
             return
-        known = bounds is not None and row.time_us != NO_TIME_US and self.watermark > NO_WATERMARK
+        watermark = self.progress(key)
+        known = bounds is not None and row.time_us != NO_TIME_US and watermark > NO_WATERMARK
         pane = Pane(
             key=key.columns,
             window=bounds and self.bounds_of(bounds),
             values=self.as_dropped(row),
             kind=PaneKind.DROPPED,
             reason=reason,
-            late_by_us=min(int(self.watermark) - row.time_us, END_OF_TIME_US) if known else None,
+            late_by_us=min(int(watermark) - row.time_us, END_OF_TIME_US) if known else None,
         )
         self.out.append(pane)
 

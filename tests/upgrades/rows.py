@@ -74,6 +74,7 @@ BARE = (
     .accumulating()
 )
 PLAIN = BARE.accumulate(n=Count(), s=Sum("v"))
+KEYED = PLAIN.watermark_per_key(0, at_most=30)
 RETRACTING = PLAIN.accumulating_and_retracting()
 NAMED = PLAIN.window({"tens": bm.FixedWindows(10)})
 SESSIONS = PLAIN.window(bm.Sessions(5))
@@ -188,6 +189,27 @@ def _emission() -> Iterator[Row]:
         _delayed("5 seconds"),
         *USUAL,
     )
+
+
+def _watermarks() -> Iterator[Row]:
+    part = "a stage of windows"
+    yield carried(
+        part,
+        "`watermark_per_key` added: from the next step on; no key is behind the watermark so far",
+        KEYED,
+        "b 0-10 n=2 s=34 LATE",
+    )
+    yield carried(
+        part,
+        "another `watermark_per_key`: from the next step on; no key goes back",
+        PLAIN.watermark_per_key(0, at_most=5),
+        "a 0-10 n=2 s=9 ON_TIME",
+        "a 10-20 n=3 s=84 ON_TIME",
+        "b 0-10 n=2 s=34 ON_TIME",
+        "b 20-30 n=1 s=128 ON_TIME",
+        then=KEYED,
+    )
+    yield refused(part, "`watermark_per_key` removed", PLAIN, "watermark per key", "would open them again", then=KEYED)
 
 
 def _additions() -> Iterator[Row]:
@@ -864,6 +886,7 @@ ROWS: list[Row] = [
     *_clock(),
     *_emission(),
     *_additions(),
+    *_watermarks(),
     *_identity(),
     *_accumulations(),
     *_deduplication(),

@@ -167,6 +167,11 @@ def _check_options(options: WindowOptions) -> None:
         ),
         (options.retention is not None, "retain(...)", "leave it out: a span bounds what is stored"),
         (
+            options.key_watermark is not None,
+            "watermark_per_key(...)",
+            "leave it out: rows of all keys are emitted at the same boundaries; use allowed_lateness for slow keys",
+        ),
+        (
             options.forget_after is not None and not rolling.has_lifetime,
             "forget_after(...)",
             "leave it out: without a bm.Lifetime() a key expires when its rows have left the longest span",

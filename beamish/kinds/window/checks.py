@@ -174,6 +174,11 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
             "buffered pane of its expired window; remove the suppress: without early panes, as under "
             ".trigger(Never()).discarding(), each key has one pane, the final one"
         )
+    if options.key_watermark is not None:
+        raise PipelineError(
+            f"suppress({until!r}) of a stage with {options.key_watermark.call}: a buffer waits for the watermark of all keys; remove the "
+            "suppress: under .trigger(Never()).discarding() each window has one pane, the final one, when its key's watermark has passed it"
+        )
     if isinstance(until, UntilWindowCloses) and until.grace is not None:
         raise PipelineError(
             f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: use "

@@ -12,7 +12,7 @@ import pyarrow as pa
 from beamish.accumulations.base.accumulation import merged_name
 from beamish.contract.at_rest import Answer, Asked, Compared
 from beamish.contract.inputs import columns_of_where, sign_column
-from beamish.contract.operator import Native, Operator
+from beamish.contract.operator import Cadence, Native, Operator
 from beamish.contract.slots import Slots
 from beamish.contract.stored import INDEX, TAKES, KeyedTable, Note, Segments, Store, note_takes
 from beamish.contract.updates import Updates
@@ -96,7 +96,9 @@ class WindowOperator(Operator):
         plan = self.plan
         self.takes, self.shards, self.gives, self.identity = plan.takes, plan.shards, plan.gives, plan.spec
         self.moves_by([relation.policy for relation in plan.takes])
-        self.needs_clock |= plan.options.trigger.needs_clock
+        self.needs_clock |= plan.options.trigger.needs_clock or plan.progress.needs_clock
+        if plan.options.key_watermark is not None:  # rows move watermarks in the next step, which may have none
+            self.cadence, self.holds_watermark = Cadence.EVERY_STEP, True
 
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan

@@ -35,6 +35,7 @@ from beamish.kinds.window.checks import (
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.parts.anchors import check_anchored
 from beamish.kinds.window.parts.forgetting import check_forgetting
+from beamish.kinds.window.parts.key_watermarks import check_key_watermark
 from beamish.kinds.window.parts.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.parts.planning import make_plan
 from beamish.kinds.window.parts.retention import check_retention
@@ -113,6 +114,7 @@ class WindowStage(Stage):
         _check_retractions(options, takes)
         check_retention(options)
         check_forgetting(options, takes)
+        check_key_watermark(options, takes)
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
         check_anchored(options, takes)

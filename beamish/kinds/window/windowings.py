@@ -64,6 +64,7 @@ class WindowingsOperator(Operator):
             first.cadence,
             first.needs_clock,
         )
+        self.holds_watermark = first.holds_watermark
         self.identity = {"windowings": {name: plan.spec for name, plan in self.plans.items()}}
 
     @property
@@ -188,6 +189,10 @@ class WindowingsShard(Shard):
     def _add_up_drops(self) -> None:
         """Rows dropped from windows of all windowings; a row in none of them counts once."""
         self.dropped |= dropped_of_windowings(shard.dropped for shard in self._shards.values())
+
+    @property
+    def watermark_us(self) -> int | None:
+        return self._first.watermark_us
 
     @property
     def next_due_us(self) -> int | None:

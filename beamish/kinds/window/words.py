@@ -43,7 +43,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
     for _, join in joins_once(options.accumulations):
         yield "pairs", describe_pairs_once(join, options)
     waiting = _watermark(options, takes)
-    yield "watermark", waiting.partition("; when rows stop")[0] if options.counts_rows else waiting
+    waiting = waiting.partition("; when rows stop")[0] if options.counts_rows else waiting
+    yield "watermark", waiting if options.key_watermark is None else f"{options.key_watermark.describe()}{waiting}"
     yield "clock", _clock(options, takes)
     yield "panes", f"a window fires {_fires(options)}"
     yield "late", _late(options)
@@ -313,6 +314,8 @@ def calls(declared: WindowOptions) -> Iterator[str]:
         yield f".{declared.retention.call}"
     if declared.forget_after is not None:
         yield f".forget_after({str(declared.forget_after)!r})"
+    if declared.key_watermark is not None:
+        yield f".{declared.key_watermark.call}"
     if declared.only_updated:
         yield ".only_updated_panes()"
     if declared.with_dropped:

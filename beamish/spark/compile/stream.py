@@ -128,7 +128,8 @@ def _about(flow: GroupedFlow, abouts: Mapping[int, About]) -> About | FusedAbout
 
 def has_querys_watermark(flow: GroupedFlow) -> bool:
     """Whether the last stage's watermark is the query's, as for Spark's own operators after it."""
-    return all(policy.moved_by_rows for policy in flow.policies) and not needs_reports(flow)
+    by_rows = all(policy.moved_by_rows for policy in flow.policies)
+    return by_rows and not needs_reports(flow) and not flow.operator.holds_watermark
 
 
 def needs_reports(flow: GroupedFlow) -> bool:
@@ -255,7 +256,7 @@ def _packed(
         return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
     ids = shard_ids(operator.shards)
     calls = ids if call_all else (FIRST_SHARD,)
-    first_calls = ids if wakes is WakePolicy.WHEN_DUE else ()
+    first_calls = () if wakes is WakePolicy.CALLED else ids  # another run may have woken them otherwise
     selected = select_read(operator, number, rows, report=report)
     packer = source_packer(operator, number, calls=calls, first_calls=first_calls)
     return selected.mapInArrow(packer, spark_schema(PACKED))

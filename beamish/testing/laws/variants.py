@@ -201,6 +201,8 @@ def may_begin_again(pipeline: Runnable, script: TestStream) -> bool:
     merging = [below for below in flow.flows if merges(below)]
     if not merging:
         return False
+    if any(below.stage.core.declared("key_watermark") is not None for below in merging):
+        return True  # a key may be ahead of the script's watermark
     patience_us = min(
         below.stage.core.declared("allowed_lateness").us if takes_sources(below) else 0 for below in merging
     )

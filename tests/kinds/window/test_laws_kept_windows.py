@@ -15,6 +15,7 @@ from beamish.local import stages_after
 from beamish.script import as_step
 from beamish.stage_facts import stage_facts
 from tests.agreement import differences
+from tests.kinds.window.strategy_of_key_watermarks import keyed
 from tests.lines import plain
 from tests.strategies import merges
 from tests.strategies.pipelines import pipelines
@@ -79,7 +80,7 @@ def test_the_pairs_due_after_a_script_equal_the_twins(data):
 @pytest.mark.of_law("law-kept-windows")
 @given(st.data())
 def test_the_windows_stored_after_a_script_equal_the_twins(data):
-    pipeline = data.draw(pipelines())
+    pipeline = data.draw(st.one_of(pipelines(), keyed()))
     script = data.draw(scripts(pipeline))
     found = differences(as_panes(pipeline, script), twins(pipeline, script), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
@@ -88,7 +89,7 @@ def test_the_windows_stored_after_a_script_equal_the_twins(data):
 @pytest.mark.of_law("law-kept-windows")
 @given(st.data())
 def test_state_reads_the_same_with_and_without_its_pipeline(data):
-    pipeline = data.draw(st.one_of(pipelines(), merges.merges(once=False)))
+    pipeline = data.draw(st.one_of(pipelines(), keyed(), merges.merges(once=False)))
     script = data.draw(merges.scripts(pipeline) if len(pipeline.flow.inputs) > 1 else scripts(pipeline))
     for bound, stores in stages_after(pipeline.flow.completed, script.events):
         notes, (about,) = dict(enumerate(stores)), descriptions(bound)

@@ -20,6 +20,7 @@ from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
+from beamish.kinds.window.parts.key_watermarks import KeyProgress
 from beamish.kinds.window.parts.match_conditions import MatchConditionsPart
 from beamish.kinds.window.parts.merged_panes import MergedPanesPart
 from beamish.kinds.window.parts.null_keys import NullKeysPart
@@ -216,5 +217,5 @@ def test_the_engine_may_import_no_part(root):
     rooms = {
         f"beamish.kinds.window.parts.{path.stem}" for path in (root / "beamish/kinds/window/parts").glob("[a-z]*.py")
     }
-    of_parts = {kind.__module__ for kind in (*PARTS, WatermarkProgress, RowProgress)}
+    of_parts = {kind.__module__ for kind in (*PARTS, WatermarkProgress, RowProgress, KeyProgress)}
     assert rooms - of_parts == {"beamish.kinds.window.parts.planning"}

@@ -54,6 +54,19 @@ AT_ONCE = {
     "closing text": lambda: START.closing_behavior("x"),
     "combiner text": lambda: START.timestamp_combiner("x"),
     "retract_merged text": lambda: START.retract_merged("now"),
+    "a watermark per key that leads": lambda: PLAIN.watermark_per_key(-1, at_most=60),
+    "a watermark per key without a bound": lambda: PLAIN.watermark_per_key(5, at_most=None),
+    "a watermark per key over a stage": lambda: PLAIN.then(
+        bm.Pipeline()
+        .key_by("team")
+        .window(bm.FixedWindows("1 hour"))
+        .watermark_per_key(5, at_most=60)
+        .accumulate(n=Count())
+    ),
+    "a watermark per key and a suppress": lambda: PLAIN.watermark_per_key(5, at_most=60).suppress(
+        bm.UntilWindowCloses()
+    ),
+    "a watermark per key of versions": lambda: START.key_by("team").versions("1 day").watermark_per_key(5, at_most=60),
     "anchored windows over a stage that retracts": lambda: OF_K.then(
         bm.Pipeline().window(bm.AnchoredWindows(5)).accumulate(m=Count())
     ),
@@ -72,6 +85,21 @@ TOGETHER = {
     "anchored windows, duplicates": START.window(bm.AnchoredWindows(5)).deduplicate("id").accumulate(n=Count()),
     "anchored windows, retention": START.window(bm.AnchoredWindows(5)).retain(windows=2).accumulate(n=Count()),
     "anchored windows, errors": START.window(bm.AnchoredWindows(5)).on_error("drop").accumulate(n=Count()),
+    "a watermark per key without keys": PLAIN.key_by().watermark_per_key(5, at_most=60),
+    "a watermark per key of a merge": MEETING.window(bm.FixedWindows(1))
+    .watermark_per_key(5, at_most=60)
+    .accumulate(n=Count()),
+    "a watermark per key in count windows": PLAIN.window(bm.CountWindows(3)).watermark_per_key(5, at_most=60),
+    "a watermark per key in the global window": PLAIN.window(bm.GlobalWindow())
+    .trigger(Always())
+    .discarding()
+    .watermark_per_key(5, at_most=60),
+    "a watermark per key by the clock": PLAIN.event_time("ts", bm.ProcessingTimeLag(0)).watermark_per_key(
+        5, at_most=60
+    ),
+    "a watermark per key of rolling spans": PLAIN.window(
+        bm.Rolling({"5m": "5 minutes"}, step="1 minute")
+    ).watermark_per_key(5, at_most=60),
     "no window": START.accumulate(n=Count()),
     "no accumulation": START.window(bm.GlobalWindow()),
     "no mode": PLAIN.trigger(Always()),

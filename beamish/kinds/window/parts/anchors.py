@@ -141,7 +141,7 @@ class AnchorsPart(WindowPart):
         def own(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
             entries: Entries = assign(step, bundle, windowed)
             last_end_us = bundle.time_us[entries.row] + self._window.length_us
-            self._arrived = entries.row[step.plan.expiry_us(last_end_us) > step.watermark_us]
+            self._arrived = entries.row[step.plan.expiry_us(last_end_us) > step.progress_of_rows(bundle, entries.row)]
             return entries
 
         return own
@@ -162,7 +162,8 @@ class AnchorsPart(WindowPart):
         length_us, arrived = self._window.length_us, len(bundle.time_us)
         row, key = self._with_stored(step, bundle)
         windows = changed_windows(key, bundle.time_us[row], row >= arrived, length_us)
-        windows = windows.only(step.plan.expiry_us(windows.start_us + length_us) > step.watermark_us)
+        progress = step.progress_of_rows(bundle, row[windows.rows[windows.first]])
+        windows = windows.only(step.plan.expiry_us(windows.start_us + length_us) > progress)
         for part in windows.parts(_MOST_ENTRIES):
             window, at = part.pairs()
             start_us = part.start_us[window]

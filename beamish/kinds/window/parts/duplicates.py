@@ -120,12 +120,12 @@ class RememberedIdsPart(DuplicatesPart):
     def _judge(self, step: Step, bundle: Bundle, rows: Ints) -> tuple[Flags, Flags]:
         """Which rows, all with event time, are older than the stored ids, and which are duplicates: bool, one per row of the bundle."""
         old, again = (np.zeros(bundle.table.num_rows, dtype=bool) for _ in range(2))
-        old[rows] = self.remembered.too_old(bundle.time_us[rows], step.watermark_us)
+        old[rows] = self.remembered.too_old(bundle.time_us[rows], step.forwarded_us)
         rows = rows[~old[rows]]
         rows = rows[bundle.first_come(rows, bundle.times)]
         keys = [column.combine_chunks() for column in bundle.keys.take(pa.array(rows)).columns]
         ids = [*keys, *self.columns_of(bundle, rows)]
-        again[rows] = self.remembered.take(ids, bundle.time_us[rows], step.watermark_us)
+        again[rows] = self.remembered.take(ids, bundle.time_us[rows], step.forwarded_us)
         return old, again
 
 

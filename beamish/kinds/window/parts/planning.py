@@ -18,6 +18,7 @@ from beamish.kinds.window.parts.anchors import AnchorsPart
 from beamish.kinds.window.parts.duplicates import DuplicatesPart
 from beamish.kinds.window.parts.event_time import WatermarkProgress
 from beamish.kinds.window.parts.forgetting import ForgettingPart
+from beamish.kinds.window.parts.key_watermarks import KeyProgress
 from beamish.kinds.window.parts.match_conditions import MatchConditionsPart
 from beamish.kinds.window.parts.merged_panes import MergedPanesPart
 from beamish.kinds.window.parts.null_keys import NullKeysPart
@@ -51,7 +52,7 @@ def progress_of(plan: WindowPlan) -> Progress:
     """The progress of a plan's windows."""
     numbering = plan.options.numbering
     if numbering is None:
-        return WatermarkProgress()
+        return KeyProgress.of(plan) or WatermarkProgress()
     return RowProgress(numbering, pa.schema([]) if numbering.over_stream else plan.key_schema)
 
 

@@ -71,6 +71,7 @@ class RowProgress(Progress):
     """
 
     by_watermark = False
+    why_not_preaggregated = "rows are numbered in the shard"
     working: Mapping[str, tuple[str, Any]] = {"group": ("int64", NO_ENTRY)}
     reaches: Reaches
     """The reaches of the shard."""

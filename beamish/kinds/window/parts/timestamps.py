@@ -42,7 +42,7 @@ class TimestampsPart(WindowPart):
         if not step.plan.progress.by_watermark:  # as of the global window: all rows count that have an event time
             in_time = bundle.time_us[row] != NO_VALUE
         else:
-            in_time = (step.watermark_us < step.table["end_us"][target]) & (bundle.time_us[row] != NO_TIME_US)
+            in_time = (step.progress(target) < step.table["end_us"][target]) & (bundle.time_us[row] != NO_TIME_US)
         target, row = target[in_time], row[in_time]
         pane_time = step.table["pane_time_us"]
         if self._latest:

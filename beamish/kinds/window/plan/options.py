@@ -9,10 +9,12 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.contract.clocks import horizon_us
 from beamish.contract.relation import Relation, SlotSemantics
 from beamish.contract.updates import ROW_WINDOW, WINDOW
 from beamish.durations import Duration, read_not_negative
 from beamish.errors import OptionError
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.expressions import Formula
 from beamish.kernels.identity import InOrder
 from beamish.kinds.deduplicate.option import Deduplication
@@ -68,6 +70,35 @@ class Retention:
         )
 
 
+@attrs.frozen
+class KeyWatermark:
+    """A watermark per key.
+
+    Attributes:
+        delay: how far it trails the greatest event time of its key's rows.
+        at_most: how far it may be behind the stage's watermark.
+    """
+
+    delay: Duration
+    at_most: Duration
+
+    @property
+    def call(self) -> str:
+        """The call that declares it."""
+        return f"watermark_per_key({self.delay!r}, at_most={self.at_most!r})"
+
+    def least_us(self, watermark_us: int) -> int:
+        """The least watermark of a key, at a watermark of the stage."""
+        return watermark_us if watermark_us == END_OF_TIME_US else horizon_us(watermark_us, self.at_most.us)
+
+    def describe(self) -> str:
+        """As text, for explain."""
+        return (
+            f"per key: the maximum event time of its rows in earlier batches minus {self.delay}, but at most {self.at_most} behind that "
+            "of all keys, which is "
+        )
+
+
 def _named(accumulations: Mapping[str, Accumulation]) -> InOrder[Accumulation]:
     return InOrder(accumulations)
 
@@ -103,6 +134,7 @@ class WindowOptions:
     deduplication: Deduplication | None = None
     retention: Retention | None = None
     forget_after: Duration | None = None
+    key_watermark: KeyWatermark | None = None
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
     explode: str | None = None

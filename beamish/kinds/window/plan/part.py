@@ -90,11 +90,16 @@ class WindowPart:
         raise NotImplementedError
 
     def save(self, watermark_us: int, reached: int) -> None:
-        """Write its tables; ``reached``: how far all windows have come (``Progress``)."""
+        """Write its tables.
+
+        Args:
+            watermark_us: the forwarded watermark.
+            reached: how far all windows have come (``Progress``).
+        """
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which something in its tables is due; None: never."""
+        """The least forwarded watermark at which something in its tables is due; None: never."""
         return None
 
     # Arriving rows
@@ -198,10 +203,14 @@ class Progress(WindowPart):
 
     Attributes:
         by_watermark: whether it is the watermark.
+        needs_clock: whether it needs the processing-time clock.
+        why_not_preaggregated: why rows are not pre-aggregated; empty: they may be.
         working: columns of windows that are not stored.
     """
 
     by_watermark: ClassVar[bool] = True
+    needs_clock: bool = False
+    why_not_preaggregated: str = ""
     working: Mapping[str, tuple[str, Any]] = {}
 
     def open(self, plan: Plan, store: Store, about: Mapping[str, Any]) -> Progress:
@@ -227,6 +236,10 @@ class Progress(WindowPart):
 
     def of_all(self, watermark_us: int) -> int:
         """The progress of all windows."""
+        return watermark_us
+
+    def forwarded_us(self, watermark_us: int) -> int:
+        """The watermark for the next stage, which also decides when what is stored beside windows expires."""
         return watermark_us
 
     def at_rest(self, plan: Plan, keys: pa.Table, watermark_us: int) -> int | Ints:

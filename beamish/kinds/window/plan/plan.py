@@ -80,7 +80,11 @@ class WindowPlan:
     @property
     def carries_times(self) -> bool:
         """Whether slices carry the earliest and latest event time of their rows."""
-        return self.observed or self.options.trigger.needs_row_times or any(part.reads_times for part in self.parts)
+        return (
+            self.observed
+            or self.options.trigger.needs_row_times
+            or any(part.reads_times for part in (self.progress, *self.parts))
+        )
 
     @cached_property
     def preaggregates(self) -> bool:
@@ -102,8 +106,8 @@ class WindowPlan:
             return "with_dropped() needs the rows"
         if self.options.drops_errors:
             return "on_error('drop') needs the rows"
-        if not self.progress.by_watermark:
-            return "rows are numbered in the shard"
+        if self.progress.why_not_preaggregated:
+            return self.progress.why_not_preaggregated
         if self.window.merging:
             return "windows merge in the shard"
         if self.takes_panes:

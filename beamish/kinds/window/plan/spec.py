@@ -27,7 +27,18 @@ from beamish.kinds.window.plan.options import WindowOptions
 from beamish.windows.time_windows import AnchoredWindows
 
 Spec = Mapping[str, Any]
-_HELD = ("window", "mode", "combiner", "where", "deduplication", "derived", "having", "explode", "accumulations")
+_HELD = (
+    "window",
+    "mode",
+    "combiner",
+    "where",
+    "deduplication",
+    "key_watermark",
+    "derived",
+    "having",
+    "explode",
+    "accumulations",
+)
 _CHANGEABLE = ("trigger", "allowed_lateness", "late_rows", "wait_for")
 
 

@@ -17,6 +17,7 @@ from beamish.kernels.identity import same_identity
 from beamish.kernels.spec import read_spec, shown_spec
 from beamish.kernels.type_names import same_or_wider
 from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.window.plan.options import KeyWatermark
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.plan.spec import Spec, null_keys_of, same_state
 from beamish.kinds.window.state.segments import LAYOUT
@@ -35,6 +36,10 @@ NEVER_HAD = (
 NEVER_STORED = (
     "keep the old ones, or start from a new checkpoint: windows anchored later take stored rows, which were never read for the new "
     f"one {_TABLE}"
+)
+KEYS_AHEAD = (
+    "windows of keys that were ahead have expired, and late rows would open them again; keep it: .watermark_per_key('1 day', at_most=0), with "
+    f"at least the delay of the policy, gives all keys the stage's watermark; or start from a new checkpoint {_TABLE}"
 )
 NULL_KEYS = "null keys"
 NULLS_FROM_NOW_ON = "applies from the next rows on"
@@ -114,6 +119,8 @@ class _Part:
         if self.kind is None:
             return repr([": ".join(column) for column in self.columns] if self.value is None else self.value)
         columns = ", ".join(" ".join(filter(None, column)) for column in self.columns)
+        if self.kind is KeyWatermark:
+            return f"{read_spec(self.value, KeyWatermark).call}"
         if self.kind is Deduplication:
             return f"{read_spec(self.value, Deduplication).call} of {columns}"
         shown = shown_spec(self.value, self.kind)
@@ -140,6 +147,8 @@ def _parts(spec: Spec, plan: WindowPlan) -> Iterator[tuple[str, _Part]]:
         yield "conditions and computed columns", _Part(conditions)
     if "deduplication" in options:
         yield "deduplication", _Part(options["deduplication"], Deduplication, spec["ids"])
+    if "key_watermark" in options:
+        yield "watermark per key", _Part(options["key_watermark"], KeyWatermark)
     for name, accumulation in options.get("accumulations", ()):
         yield f"accumulation {name}", _Part(accumulation, Accumulation, spec["reads"][name])
     yield NULL_KEYS, _Part(null_keys_of(spec))
@@ -159,6 +168,8 @@ def _lasting_conditions(options: Mapping[str, Any], plan: WindowPlan) -> dict[st
 def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | None:
     """The effect of a changed part on the state; None: unchanged, or it may change freely."""
     kind = (then or now or _Part(None)).kind
+    if kind is KeyWatermark:  # the watermark of no key goes back
+        return KEYS_AHEAD if now is None else None
     if then is None or now is None:
         if kind is Accumulation and isinstance(plan.window, AnchoredWindows):
             return REFUSED if now is None else NEVER_STORED

@@ -92,7 +92,7 @@ class State:
         if self.changed.trigger:
             columns = trigger_columns(self.plan.options.trigger)
             instead |= {name: np.array(value, dtype) for name, (dtype, value) in columns}
-        watermark_us = self.note.clocks.watermark_us
+        watermark_us = self.progress.forwarded_us(self.note.clocks.watermark_us)
         missing = {name: value for part in self.parts for name, value in part.missing(watermark_us).items()}
         return Segmented(self.segments, WindowTable(self.plan, instead=instead, missing=missing))
 
@@ -142,15 +142,15 @@ class State:
 
         windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
         watermark_us = self.note.clocks.watermark_us
-        reached = self.progress.of_all(watermark_us)
+        forwarded_us, reached = self.progress.forwarded_us(watermark_us), self.progress.of_all(watermark_us)
         for part in (self.progress, *self.parts):
-            part.save(watermark_us, reached)
+            part.save(forwarded_us, reached)
         if self.changed.takes:
             note_takes(self.segments.store, self.plan.takes)
         if self.changed.takes or self.changed.options:
             self.note.older = None
         self.changed, self.rewrites = Changed(), False
-        self.segments.about = self.note.about(self.plan, self.parts)
+        self.segments.about = self.note.about(self.plan, (self.progress, *self.parts))
         self.segments.save()
 
     def _entries(self, table: WindowTable, at: WindowIndices, runs: Runs, progress: int | Ints) -> Mapping[str, Ints]:

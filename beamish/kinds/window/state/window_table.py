@@ -23,7 +23,8 @@ working columns:
     gone                bool: it expired or was merged away; not written back
     touched             bool: it differs from what is stored
     segment             int64: the segment it was read from; NO_VALUE if from none
-    group               int64: for count windows the group (row_windows.py) of its rows; NO_ENTRY: not looked up yet
+    group               int64: for count windows the group (row_windows.py) of its rows; NO_ENTRY: not looked up yet; for a watermark per
+                        key the record (key_watermarks.py) of its key
     key_at, state_at, values_at     int64: its entries in the pools of keys, of accumulators, and of last emitted values (stored if
                         panes are retracted or compared), like ``<name>_at`` in the pools of parts; NO_ENTRY: none
 

@@ -14,7 +14,7 @@ from beamish.contract.clocks import in_range
 from beamish.instants import NO_TIME_US
 from beamish.kernels.buffers import NO_VALUE, Flags, Ints
 from beamish.kernels.codes import normalise
-from beamish.kernels.column_names import EVENT_TIME, FIRST, INPUT, LAST, ROWS, SIGN, SLICE
+from beamish.kernels.column_names import EVENT_TIME, FIRST, INPUT, LAST, ROWS, SIGN, SLICE, WINDOW_START
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
 from beamish.kinds.deduplicate.remembered import first_come
@@ -34,7 +34,8 @@ class Bundle:
         time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice; NO_VALUE for a numbered row
             without one.
         place: int64[n]: the position that determines windows: ``time_us``, or the row number (row_windows.py).
-        group: int64[n]: for count windows the group (row_windows.py) of each; else unset.
+        group: int64[n]: for count windows the group (row_windows.py) of each, for a watermark per key the record (key_watermarks.py) of
+            its key; else unset.
         apart: bool[n]: which rows have no match in a join, where some have none; else unset.
         rows: int64[n], number of rows represented by each.
         key_at: int64[n]: the position of each key in the window table's pool; set on arrival.
@@ -81,6 +82,18 @@ class Bundle:
         one = np.ones(len(time), dtype=np.int64)
         signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
         return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
+
+    @property
+    def timed(self) -> Flags:
+        """Which rows have an event time that is in range: bool, one per row.
+
+        All slices do (packing.py leaves the others out), and windows that panes bring along need no time. Nor does the global window.
+        """
+        if self.plan.preaggregates or WINDOW_START in self.plan.schema.names:
+            return np.ones(len(self.time_us), dtype=bool)
+        timed = in_range(self.time_us)
+        all_of_time = self.plan.window.is_all_of_time and self.plan.takes_panes
+        return timed | (self.time_us == NO_TIME_US) if all_of_time else timed
 
     @property
     def times(self) -> list[Ints]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
@@ -33,20 +34,17 @@ from beamish.kinds.window.step.step import Step
 from beamish.watermarks import NO_WATERMARK_US
 
 
-def drop_untimed(step: Step, bundle: Bundle, timed: Flags) -> None:
-    """Drop the rows without event time, and those whose event time is out of range.
-
-    Args:
-        step: the current step.
-        bundle: the rows.
-        timed: bool, one per row of the bundle: whether its event time is in range.
-    """
-    keys = plan_keys(step.plan, bundle.untimed)
+def admit_timed(step: Step, bundle: Bundle) -> Flags:
+    """Drop rows without an event time in range, and those that parts drop for their key; returns which remain: bool, one per row."""
+    keys, timed = plan_keys(step.plan, bundle.untimed), bundle.timed
     _drop_from_no_window(step, bundle.untimed, bundle.untimed_rows, step.table.keys.append(keys), NULL_EVENT_TIME)
     step.drops.count(EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
     if not timed.all():
         rows = bundle.table.filter(pa.array(~timed))
         _drop_from_no_window(step, rows, int(bundle.rows[~timed].sum()), bundle.key_at[~timed], EVENT_TIME_OUT_OF_RANGE)
+    for part in step.parts:
+        timed = part.admit_keys(step, bundle, timed)
+    return timed
 
 
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
@@ -59,7 +57,7 @@ def _drop_from_windows(
 ) -> None:
     step.drops.count(reason, int(bundle.rows[entries.row].sum()))
     if reason not in (UNMATCHED_REMOVAL, DUPLICATE, ERROR) and step.plan.progress.by_watermark:
-        _note_latest(step, bundle.first_us[entries.row])
+        _note_latest(step, step.progress_of_rows(bundle, entries.row), bundle.first_us[entries.row])
     if step.drops.lists and len(entries.row):
         rows = as_listed(step.plan, bundle.table.take(pa.array(entries.row)))
         late_by_us = late_by(step.progress_of_rows(bundle, entries.row), bundle.place[entries.row])
@@ -78,10 +76,11 @@ def drop_error(step: Step, bundle: Bundle, entries: Entries, messages: Sequence[
     _drop_from_windows(step, bundle, entries, ERROR, messages)
 
 
-def _note_latest(step: Step, time_us: Ints) -> None:
-    """Track how far behind the watermark the earliest dropped row was (for a slice its start, if the query is not observed)."""
-    if len(time_us) and step.watermark_us not in (NO_WATERMARK_US, END_OF_TIME_US):
-        late_by_us = step.watermark_us - int(time_us.min())
+def _note_latest(step: Step, watermark_us: int | Ints, time_us: Ints) -> None:
+    """Track the maximum lateness of dropped rows (of a slice that of its start, if the query is not observed)."""
+    known = ~np.isin(watermark_us, [NO_WATERMARK_US, END_OF_TIME_US]) & np.ones(len(time_us), dtype=bool)
+    if known.any():
+        late_by_us = int((watermark_us - time_us)[known].max())
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
 
 

@@ -257,7 +257,7 @@ def fire_at_ends(step: Step, came: WindowIndices | None = None) -> None:
 def evaluate(step: Step, came: WindowIndices) -> None:
     """Evaluate windows with new rows; expired ones emit their last pane, and their state is deleted."""
     table, over_us = step.table, step.over_us(came)
-    over = np.zeros(len(came), dtype=bool) if over_us is None else over_us <= step.watermark_us
+    over = np.zeros(len(came), dtype=bool) if over_us is None else over_us <= step.progress(came)
     ready, last = came[~over], came[over]
     ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
     fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))

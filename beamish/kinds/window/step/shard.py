@@ -24,7 +24,7 @@ from beamish.kinds.window.step.firing import move_clock, move_watermark, take_up
 from beamish.kinds.window.step.packing import about
 from beamish.kinds.window.step.step import Step, exploded
 from beamish.tables.segment_policy import SegmentPolicy
-from beamish.watermarks import NO_WATERMARK_US
+from beamish.watermarks import NO_WATERMARK_US, known_us
 
 
 class WindowShard(Shard):
@@ -101,6 +101,10 @@ class WindowShard(Shard):
     def stand_at(self, clocks: Clocks) -> None:
         """Start at other clocks."""
         self.clocks = self._state.note.clocks = Clocks.of(attrs.asdict(clocks))
+
+    @property
+    def watermark_us(self) -> int | None:
+        return known_us(self._state.progress.forwarded_us(self.clocks.watermark_us))
 
     @property
     def next_due_us(self) -> int | None:

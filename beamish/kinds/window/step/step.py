@@ -152,6 +152,11 @@ class Step:
         """The same when the current part of the step began."""
         return self.state.progress.before(self, at)
 
+    @property
+    def forwarded_us(self) -> int:
+        """The watermark for the next stage."""
+        return self.state.progress.forwarded_us(self.watermark_us)
+
     def progress_of_rows(self, bundle: Bundle, rows: Ints) -> int | Ints:
         """The same for the windows of rows of a bundle."""
         return self.state.progress.of_rows(self, bundle, rows)

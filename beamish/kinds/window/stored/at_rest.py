@@ -14,6 +14,7 @@ and, if clocks are given:
     expires         timestamp: the watermark at which it expires; null: the end of time, or a count window
     waits_for       text, to follow "it waits for"; null if closed, or if the trigger is unknown
     waits           a value of ``Waits``, only with ``first``
+    watermark       timestamp: that of its key, with a watermark per key; null: none yet, or the end of time
 
 columns of rows: the keys, ``time`` or for count windows ``number``, ``row``: the stored columns.
 """
@@ -173,6 +174,7 @@ class Windows(OfWindows):
             "expires": TIMESTAMP,
             "waits_for": pa.string(),
             "waits": None if self.first is None else pa.string(),
+            "watermark": None if plan.options.key_watermark is None else TIMESTAMP,
         }
         columns |= {"closed": pa.bool_()} if self.clocks is None else waits
         return pa.schema([(name, type_) for name, type_ in columns.items() if type_ is not None])
@@ -198,6 +200,7 @@ class Windows(OfWindows):
                 "due": pa.nulls(stored.num_rows, TIMESTAMP),
                 "waits_for": pa.nulls(stored.num_rows, pa.string()),
                 "waits": pa.array(WAITS, pa.string()).take(pa.array(waits)),
+                "watermark": _of_keys(np.broadcast_to(reached, stored.num_rows)),
             }
             if trigger is not None:
                 columns |= _waits(plan, trigger, stored, (reached, self.clocks[1]), is_new=is_new)
@@ -287,9 +290,15 @@ class _Waiting(TriggerNow):
     def __init__(self, plan: WindowPlan, columns: TreeColumns, progress: int | Ints, clock_us: int) -> None:
         super().__init__(columns, progress, clock_us, plan.window.merging)
         self._of_rows, self._unless_extended = not plan.progress.by_watermark, plan.unless_extended
+        self._of_keys = plan.options.key_watermark is not None
 
     def until_end(self, at: WindowIndices) -> pa.Array:
         end, unless = self.end_us[at], self._unless_extended
+        if self._of_keys:
+            both = np.stack([end, np.broadcast_to(self.progress_us(at), end.shape)])
+            distinct, of = np.unique(both, axis=1, return_inverse=True)
+            words = [watermark_to_reach(end_us, at_us, unless, of_key=True) for end_us, at_us in distinct.T.tolist()]
+            return pa.array(words, pa.string()).take(pa.array(of.ravel()))
         if not self._of_rows:
             return in_words(end, lambda end_us: watermark_to_reach(end_us, int(self._progress), unless))
         progress = self._progress if isinstance(self._progress, int) else self._progress[at]
@@ -298,14 +307,15 @@ class _Waiting(TriggerNow):
         )
 
 
-def watermark_to_reach(end_us: int, watermark_us: int, unless: str = "") -> str:
+def watermark_to_reach(end_us: int, watermark_us: int, unless: str = "", *, of_key: bool = False) -> str:
     """The reason why the end of a window has not been reached at a watermark, to follow "it waits for".
 
-    ``unless``: the end is not fixed.
+    ``unless``: the end is not fixed; ``of_key``: the watermark is that of its key.
     """
     if end_us == END_OF_TIME_US:
         return "the end of time, which a stream does not reach"
-    words = f"the watermark to reach its end, {instant_in_words(end_us)}"
+    whose = "its key's" if of_key else "the"
+    words = f"{whose} watermark to reach its end, {instant_in_words(end_us)}"
     if watermark_us >= end_us:
         return f"{words}, which it has"
     return f"{words}{unless}" + (
@@ -315,6 +325,11 @@ def watermark_to_reach(end_us: int, watermark_us: int, unless: str = "") -> str:
 
 def _timestamp(us: Ints, unknown: NDArray[np.bool_]) -> pa.Array:
     return pa.array(np.minimum(us, LATEST_US), pa.int64(), mask=unknown).cast(TIMESTAMP)
+
+
+def _of_keys(watermark_us: Ints) -> pa.Array:
+    """Watermarks as a column."""
+    return _timestamp(watermark_us, np.isin(watermark_us, [NO_WATERMARK_US, END_OF_TIME_US]))
 
 
 def _struct(table: pa.Table, null: NDArray[np.bool_]) -> pa.Array:

@@ -20,7 +20,7 @@ from beamish.kinds.window.plan.spec import Spec, null_keys_of
 from beamish.triggers.trigger import Trigger
 
 _NOT_HELD = "no checkpoint holds functions or classes of your own"
-_READ = ("window", "trigger", "allowed_lateness", "late_rows", "mode", "accumulations")
+_READ = ("window", "trigger", "allowed_lateness", "late_rows", "mode", "accumulations", "key_watermark")
 """The options needed to read state; conditions and deduplication are not."""
 
 
