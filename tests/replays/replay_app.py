@@ -68,7 +68,6 @@ views = bm.sql(
     """,
     event_time="ts",
     watermark=bm.BoundedOutOfOrderness("10 seconds"),
-    with_dropped=True,
 )
 pairs = bm.sql(
     "SELECT o.k, o.v AS ordered, p.v + 1 AS paid FROM orders o JOIN payments p WITHIN 1 MINUTE ON o.k = p.k WHERE p.v > 6 EMIT CHANGES",
