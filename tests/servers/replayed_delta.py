@@ -30,7 +30,7 @@ RUN = "run"
 
 def values(*ids: int, day: str = "'mon'") -> str:
     rows = ", ".join(f"({id_}, {day}, named_struct('a', {id_}, 'b', 'x{id_}'))" for id_ in ids)
-    return f"INSERT INTO {{table}} SELECT /*+ REPARTITION({len(ids)}, id) */ * FROM VALUES {rows}"
+    return f"INSERT INTO {{table}} SELECT /*+ REPARTITION({len(ids)}, id) */ * FROM VALUES {rows} AS t(id, day, v)"
 
 
 CASES: Mapping[str, tuple[str, Mapping[str, str], Statements]] = {
