@@ -52,7 +52,10 @@ class Subject:
     @property
     def statement(self) -> Any:
         """The compiled query; None: a pipeline."""
-        return self.what.scripted(TestStream()).statement if isinstance(self.what, Query) else None
+        if not isinstance(self.what, Query):
+            return None
+        script: Any = self.what.scripted(TestStream())
+        return script.statement
 
     @property
     def keys(self) -> Mapping[str, str] | None:

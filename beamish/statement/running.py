@@ -371,15 +371,19 @@ def _before(one: Input, events: Sequence[Event], name: str | None, event_time: A
     made = dict(zip(numbers.to_pylist(), _rows_of(rows, numbers.to_pylist(), added), strict=True))
     left = iter(range(len(rows)))
 
-    def changed(event: Event) -> Event:
-        if isinstance(event, MicroBatch):
-            return attrs.evolve(event, parts=tuple(map(changed, event.parts)))
-        if not isinstance(event, (Bundle, Step)) or event.input != name:
-            return event
-        numbers = islice(left, len(event.rows))
-        return attrs.evolve(event, rows=tuple(made[at] for at in numbers if at in made))
+    def kept(step: Bundle | Step) -> tuple[Row, ...]:
+        return tuple(made[at] for at in islice(left, len(step.rows)) if at in made)
 
-    return tuple(map(changed, events))
+    changed: list[Event] = []
+    for event in events:
+        if isinstance(event, MicroBatch):
+            parts = (attrs.evolve(one, rows=kept(one)) if one.input == name else one for one in event.parts)
+            changed.append(attrs.evolve(event, parts=tuple(parts)))
+        elif isinstance(event, (Bundle, Step)) and event.input == name:
+            changed.append(attrs.evolve(event, rows=kept(event)))
+        else:
+            changed.append(event)
+    return tuple(changed)
 
 
 def _added(expression: Expression, table: pa.Table) -> list[Any]:

@@ -4,6 +4,7 @@ import base64
 import json
 import struct
 from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from beamish.spark.replay.asked import Asked
 from beamish.spark.replay.deletion_vectors import _PYTHONS, _Z85, deleted_rows, path_of
-from beamish.spark.replay.delta import _files, _first
+from beamish.spark.replay.delta import DeltaTable, _files, _first
 from beamish.spark.replay.delta_log import DeltaLog, GoneError, Position, RewrittenError, first_position
 
 META = [{"protocol": {"minReaderVersion": 1}}, {"metaData": {"id": "t"}}]
@@ -35,7 +36,7 @@ class Stored:
     def __init__(self, commits, checkpoints=None):
         self.texts = {commit(version): "\n".join(map(json.dumps, of)) for version, of in commits.items()}
         self.checkpoints = {f"{version:020}.checkpoint.parquet": of for version, of in (checkpoints or {}).items()}
-        self.read = []
+        self.read: list[str] = []
 
     def names(self):
         return [*self.texts, *self.checkpoints]
@@ -43,6 +44,9 @@ class Stored:
     def commits(self, names):
         self.read += names
         return {name: self.texts[name] for name in names}
+
+    def written(self, version):
+        return version
 
     def checkpoint(self, names, *, files):
         (name,) = names
@@ -158,13 +162,12 @@ def test_offsets_are_those_of_delta():
     assert Position.read(text) == at(3, snapshot=True)
 
 
-class Table:
-    folder, log = "/lake/plays", DeltaLog(Stored(COMMITS))
+TABLE = DeltaTable(cast("Any", None), "/lake/plays", DeltaLog(Stored(COMMITS)))
 
 
 def test_options_of_the_stream_choose_files():
     def given(**options):
-        return [file["path"] for file in _files(Table, Asked("delta", options, None), at(2), at(6))]
+        return [file["path"] for file in _files(TABLE, Asked("delta", options, None), at(2), at(6))]
 
     assert given(ignoreChanges="true", excludeRegex="^e") == ["d", "d2", "d3", "f"]
     assert given(skipChangeCommits="true") == ["d", "e", "f"]

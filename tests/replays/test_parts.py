@@ -34,7 +34,7 @@ from beamish.spark.replay.sources import (
 )
 from beamish.testing import TestStream
 from tests.refused import cases, refused
-from tests.replays.test_delta_log import Stored, Table
+from tests.replays.test_delta_log import TABLE, Stored
 from tests.replays.test_delta_log import at as position
 
 START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
@@ -74,7 +74,7 @@ def test_rows_that_a_key_needs(name):
 
 def test_a_join_needs_the_key_of_each_input():
     joined = bm.merge(a=START.key_by("x"), b=START.key_by("y")).window(bm.FixedWindows(60)).accumulate(n=Count())
-    assert rows_needed(joined.flow, read_key(list(Subject(joined).keys), 5)) == {"a": {"x": 5}, "b": {"y": 5}}
+    assert rows_needed(joined.flow, read_key(list(Subject(joined).keys or ()), 5)) == {"a": {"x": 5}, "b": {"y": 5}}
 
 
 def test_pseudonyms_are_equal_for_equal_values_and_keep_their_order():
@@ -411,13 +411,13 @@ REFUSED = {
     "Kafka without a function": lambda: files_as_they_are({0: TOPICS}, [None]),
     "text files without a function": lambda: files_as_they_are({0: PastFiles([(0, "file:///in/1.txt")])}, [None]),
     "Delta without a function": lambda: files_as_they_are({0: PastDelta(cast("Any", None), "1f-2")}, [None]),
-    "commits that rewrite rows": lambda: _files(Table, Asked("delta", {}, None), position(2), position(6)),
+    "commits that rewrite rows": lambda: _files(TABLE, Asked("delta", {}, None), position(2), position(6)),
     "a feature of a table": lambda: DeltaTable(cast("Any", None), "/lake/plays", DeltaLog(Stored(MANAGED))).check(),
     "initial rows of a query": lambda: Subject(VIEWS).tables([{"ts": 1}]),
     "neither a pipeline nor a query": lambda: Subject.of(5),
     "a key that is not JSON": lambda: program._key(["{team"]),
-    "no such key column": lambda: read_key(list(Subject(PLAYS).keys), {"user": 1}),
-    "a value for several key columns": lambda: read_key(list(Subject(MINUTES).keys), "red"),
+    "no such key column": lambda: read_key(list(Subject(PLAYS).keys or ()), {"user": 1}),
+    "a value for several key columns": lambda: read_key(list(Subject(MINUTES).keys or ()), "red"),
     "a mask of no column": lambda: Masks.of(["name"], [{"user": 1}], ["user"]),
     "a mask of a time": lambda: Masks.of(["ts"], [{"ts": at(0)}], ["ts"]),
     "a window that is not a time": lambda: selection({}, "noon", []),

@@ -33,6 +33,8 @@ def values(*ids: int, day: str = "'mon'") -> str:
     return f"INSERT INTO {{table}} SELECT /*+ REPARTITION({len(ids)}, id) */ * FROM VALUES {rows} AS t(id, day, v)"
 
 
+MANY = "INSERT INTO {table} SELECT CAST(id AS INT), 'tue', named_struct('a', CAST(id AS INT), 'b', 'y') FROM range(10, 9000, 1, 1)"
+"""Many rows in one file."""
 CASES: Mapping[str, tuple[str, Mapping[str, str], Statements]] = {
     "several files of a commit, partitions, compaction": (
         "PARTITIONED BY (day)",
@@ -52,12 +54,12 @@ CASES: Mapping[str, tuple[str, Mapping[str, str], Statements]] = {
         {"maxFilesPerTrigger": "2"},
         [
             values(1),
-            "INSERT INTO {table} SELECT id, 'tue', named_struct('a', id, 'b', 'y') FROM (SELECT CAST(id AS INT) AS id FROM range(0, 9000, 1, 1))",
+            MANY,
             values(2, 3),
             "ALTER TABLE {table} RENAME COLUMN day TO weekday",
             "ALTER TABLE {table} RENAME COLUMN v.a TO c",
             "DELETE FROM {table} WHERE id % 3 = 0 AND weekday = 'tue'",
-            "DELETE FROM {table} WHERE id = 4",
+            "DELETE FROM {table} WHERE id = 20",
             RUN,
             values(5),
             values(6, 7),
@@ -71,9 +73,9 @@ CASES: Mapping[str, tuple[str, Mapping[str, str], Statements]] = {
             values(1),
             values(2, 3),
             RUN,
-            values(4),
-            "UPDATE {table} SET day = 'tue' WHERE id < 3",
-            "DELETE FROM {table} WHERE id = 3",
+            MANY,
+            "UPDATE {table} SET day = 'wed' WHERE id < 12",
+            "DELETE FROM {table} WHERE id IN (3, 20)",
             RUN,
         ],
     ),
@@ -111,7 +113,7 @@ CASES: Mapping[str, tuple[str, Mapping[str, str], Statements]] = {
     "the change data feed from a version on": (
         "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')",
         {"readChangeFeed": "true", "startingVersion": "1"},
-        [values(1, 2), RUN, "DELETE FROM {table} WHERE id = 2", values(3), RUN],
+        [values(1, 2), RUN, MANY, "DELETE FROM {table} WHERE id IN (2, 20)", values(3), RUN],
     ),
 }
 

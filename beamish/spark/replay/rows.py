@@ -138,9 +138,9 @@ def read_initial(
 
 def _before(statement: Statement, made: Mapping[str | None, DataFrame]) -> Mapping[str | None, DataFrame]:
     """The rows of each input after WHERE, with what the statement computes of them."""
-    if list(made) == [None]:
-        return {None: prepared(statement, made[None], {})[0]}
-    return prepared(statement, None, dict(made))[1]
+    named = {name: df for name, df in made.items() if name is not None}
+    only, several = prepared(statement, made.get(None), named)
+    return {**several, **({} if only is None else {None: only})}
 
 
 def _leaves(flow: Flow) -> dict[str | None, _Leaf]:
