@@ -140,7 +140,7 @@ def _before(statement: Statement, made: Mapping[str | None, DataFrame]) -> Mappi
     """The rows of each input after WHERE, with what the statement computes of them."""
     named = {name: df for name, df in made.items() if name is not None}
     only, several = prepared(statement, made.get(None), named)
-    return {**several, **({} if only is None else {None: only})}
+    return {name: several[name] for name in named} if only is None else {None: only}
 
 
 def _leaves(flow: Flow) -> dict[str | None, _Leaf]:
