@@ -1,4 +1,4 @@
-"""What is replayed: a pipeline or a query of ``bm.sql``, and the initial rows of its tables."""
+"""The subject of a replay: a pipeline or a query of ``bm.sql``, and the initial rows of its tables."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Subject:
         )
 
     def needed(self, key: Mapping[str, Any]) -> Where:
-        """Which rows of each source decide the output of a key; columns that a query computes are none of these."""
+        """Which rows of each source decide the output of a key; without columns that a query computes."""
         found = rows_needed(self.flow, self.inner_key(key))
         for one in () if self.statement is None else self.statement.inputs:
             name = self._input(one)

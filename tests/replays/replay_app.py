@@ -82,5 +82,5 @@ priced = bm.as_of_join(
 
 
 def before(spark):
-    """What the table began with."""
+    """The initial rows of the table."""
     return spark.sql("SELECT k, TIMESTAMP '2025-12-31 00:00:00Z' AS ts, v FROM VALUES ('a', 1), ('b', 2) AS t(k, v)")

@@ -34,8 +34,8 @@ from beamish.spark.replay.sources import (
 )
 from beamish.testing import TestStream
 from tests.refused import cases, refused
-from tests.replays.test_delta_log import TABLE, Stored
-from tests.replays.test_delta_log import at as position
+from tests.replays.delta_in_memory import TABLE, Stored
+from tests.replays.delta_in_memory import at as position
 
 START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 MINUTES = START.key_by("user", "team").window(bm.FixedWindows(60)).accumulate(total=Sum("points"), n=Count())

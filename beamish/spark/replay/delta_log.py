@@ -17,7 +17,7 @@ T = TypeVar("T")
 Action = Mapping[str, Any]
 """A line of a commit or a row of a checkpoint: its kind, such as ``add``, and what it holds."""
 File = Mapping[str, Any]
-"""What a line holds of a file."""
+"""The fields of a file's line."""
 _BEFORE_FILES = -1
 """An index before the files of a version; Delta has several."""
 _NAMES = {
