@@ -120,7 +120,7 @@ class DeltaTable:
 
     @classmethod
     def at(cls, spark: SparkSession, folder: str) -> DeltaTable | None:
-        """The table of a folder; None: there is none."""
+        """The table of a folder; None: not a table."""
         place = folder.rstrip("/")
         try:
             log = DeltaLog(StoredLog(spark, f"{place}/_delta_log"))
