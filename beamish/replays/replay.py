@@ -25,7 +25,6 @@ from beamish.plot import Figure, timeline
 from beamish.recording import read_record
 from beamish.replays.comparison import Came, came_from, compared, first_differing
 from beamish.replays.masking import Masks
-from beamish.replays.needed import read_key
 from beamish.replays.steps import (
     BatchStep,
     Select,
@@ -226,7 +225,7 @@ def replay(
     subject.flow.check()
     tables = subject.tables(initial)
     query, inputs = _opened(spark, str(checkpoint), subject.flow, input, record)
-    given_key = dict(key or {}) if subject.keys is None else read_key(list(subject.keys), key)
+    given_key = subject.read(key)
     lost = inputs.lost(query.batches)
     if lost == len(query.batches):
         raise StateError(

@@ -66,6 +66,14 @@ class Subject:
             return None
         return {item.expression.name: item.key for item in self.statement.grouped if item.key is not None}
 
+    def read(self, key: Any) -> dict[str, Any]:
+        """A key as given: a dict, or the value of the only key column; None: all keys (OptionError: no such key column)."""
+        if self.keys is not None:
+            return read_key(list(self.keys), key)
+        if key is not None and not isinstance(key, Mapping):
+            raise OptionError(f"replay(key={key!r}): name the columns: a dict with some of the SELECT list's keys")
+        return dict(key or {})
+
     def inner_key(self, key: Mapping[str, Any]) -> dict[str, Any]:
         """A key under the names of the pipeline; those that it lacks are left out."""
         return {inner: key[name] for name, inner in (self.keys or {}).items() if name in key}
@@ -113,7 +121,7 @@ class Subject:
 
     def _input(self, one: Any) -> str | None:
         """The name of an input of a query in its pipeline."""
-        return one.rows.name if len(self.flow.sources) > 1 else None
+        return one.rows.name if self.statement.joined is not None or len(self.flow.sources) > 1 else None
 
     def events(self, events: Sequence[Event]) -> Sequence[Event]:
         """The script of the pipeline: of a query that after WHERE."""

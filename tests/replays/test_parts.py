@@ -34,6 +34,7 @@ from beamish.spark.replay.sources import (
 )
 from beamish.testing import TestStream
 from tests.refused import cases, refused
+from tests.replays import replay_app as app
 from tests.replays.delta_in_memory import TABLE, Stored
 from tests.replays.delta_in_memory import at as position
 
@@ -370,6 +371,19 @@ def test_a_reader_takes_the_calls_of_a_stream_reader():
     assert spark.conf == "of the session"
 
 
+def test_a_query_takes_steps_of_several_inputs():
+    def row(second, v):
+        return {"k": "a", "ts": second, "v": v}
+
+    orders, payments = [row(1, 3), row(2, 4)], [row(1, 6), row(3, 7)]
+    at_once = TestStream().step({"orders": orders, "payments": payments}).step({"payments": [row(4, 8)], "orders": ()})
+    apart = TestStream().step(orders, input="orders").step(payments, input="payments")
+    apart = apart.step([row(4, 8)], input="payments")
+    found = [pane.values for pane in app.pairs.run(at_once)]
+    assert found == [pane.values for pane in app.pairs.run(apart)]
+    assert [(one["ordered"], one["paid"]) for one in found] == [(3, 8), (4, 8), (3, 9), (4, 9)]  # 6 is no longer there
+
+
 HOSTILE = "\"\"\"\nimport os; os.abort()\n''' \\ \u2028 # x"
 
 
@@ -413,6 +427,7 @@ REFUSED = {
     "Delta without a function": lambda: files_as_they_are({0: PastDelta(cast("Any", None), "1f-2")}, [None]),
     "commits that rewrite rows": lambda: _files(TABLE, Asked("delta", {}, None), position(2), position(6)),
     "a feature of a table": lambda: DeltaTable(cast("Any", None), "/lake/plays", DeltaLog(Stored(MANAGED))).check(),
+    "a value for the key of a join": lambda: Subject(app.pairs).read("red"),
     "initial rows of a query": lambda: Subject(VIEWS).tables([{"ts": 1}]),
     "neither a pipeline nor a query": lambda: Subject.of(5),
     "a key that is not JSON": lambda: program._key(["{team"]),
