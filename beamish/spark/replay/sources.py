@@ -1,4 +1,4 @@
-"""The sources of a query, read again: the files and Kafka records that a micro-batch took.
+"""The sources of a query, read again: the files, Kafka records and rows of Delta that a micro-batch took.
 
 The function with which a job makes its streams is called with a session whose ``readStream`` reads these rows as a batch. So format,
 options, schema and all transformations are the job's own.
