@@ -156,6 +156,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE:NAME",
         help="the function that makes the query's stream from a session; of several inputs one each: NAME=MODULE:NAME",
     )
+    replay.add_argument(
+        "--initial",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="the function that makes a versioned table's initial rows from a session; of several tables one each: NAME=MODULE:NAME",
+    )
     replay.add_argument("--panes", metavar="TABLE", help="what the query emitted: a table, a folder, or FORMAT:FOLDER")
     replay.add_argument("--record", metavar="PATH", help="the file of bm.Listener(record=...)")
     replay.add_argument(
@@ -233,21 +240,14 @@ def _replay(asked: argparse.Namespace) -> str:
     from beamish.spark.runtime.session import reading_session
 
     spark = reading_session(asked.remote)
-    given = [_INPUT.fullmatch(one) for one in asked.input]
-    made: Any = {found[1]: _named("replay --input", found[2]) for found in given if found}
-    if len(made) < len(given):
-        if len(given) > 1:
-            raise OptionError(
-                f"replay --input {asked.input[0]}: of several inputs name each: --input orders={asked.input[0]}"
-            )
-        made = _named("replay --input", asked.input[0])
     found = replay(
         spark,
         asked.checkpoint,
-        pipeline_at(asked.pipeline, "replay"),
+        _named("replay", asked.pipeline),
         key=_key(asked.key),
         window=asked.window,
-        input=made or None,
+        input=_functions("--input", asked.input),
+        initial=_functions("--initial", asked.initial),
         panes=None if asked.panes is None else _table(spark, asked.panes),
         record=asked.record,
         mask=asked.mask,
@@ -255,6 +255,17 @@ def _replay(asked: argparse.Namespace) -> str:
     if asked.to is None:
         return f"{found}\n\n{found.test(asked.pipeline)}"
     return f"{found}\nWritten: {found.save(asked.to, asked.pipeline)}"
+
+
+def _functions(option: str, texts: Sequence[str]) -> Any:
+    """The functions that an option names: of one input, or by the names of several; None: none."""
+    given = [_INPUT.fullmatch(one) for one in texts]
+    made = {found[1]: _named(f"replay {option}", found[2]) for found in given if found}
+    if len(made) == len(given):
+        return made or None
+    if len(given) > 1:
+        raise OptionError(f"replay {option} {texts[0]}: of several inputs name each: {option} orders={texts[0]}")
+    return _named(f"replay {option}", texts[0])
 
 
 def _key(texts: Sequence[str]) -> dict[str, Any] | None:

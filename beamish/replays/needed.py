@@ -14,17 +14,16 @@ from beamish.kernels.key_sets import GROUPING_ID
 Where = dict[str | None, dict[str, Any]]
 
 
-def read_key(flow: Flow, key: Any) -> dict[str, Any]:
-    """The values of key columns of a pipeline's output.
+def read_key(names: Sequence[str], key: Any) -> dict[str, Any]:
+    """The values of key columns of the output.
 
     Args:
-        flow: the pipeline's.
+        names: the key columns.
         key: as given: a dict, or the value of the only key column; None: all keys.
 
     Raises:
         OptionError: no such key column.
     """
-    names = [str(name) for name in flow.gives.keys]
     if key is None:
         return {}
     if not isinstance(key, Mapping):
@@ -36,7 +35,7 @@ def read_key(flow: Flow, key: Any) -> dict[str, Any]:
     for name in key:
         if name not in names:
             raise OptionError(
-                f"replay(key={dict(key)!r}): {name!r} is not a key column of the output; they are {names}"
+                f"replay(key={dict(key)!r}): {name!r} is not a key column of the output; they are {list(names)}"
             )
     return dict(key)
 

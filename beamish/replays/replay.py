@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from beamish.addresses import printable, printable_text
 from beamish.checkpoint.of_script import ScriptStages
 from beamish.checkpoint.words import rows_of
 from beamish.contract.at_rest import EVER, Asked, Keeps
-from beamish.errors import BeamishError, OptionError, PipelineError, StateError
+from beamish.errors import BeamishError, OptionError, StateError
 from beamish.flow import Flow
 from beamish.fusion.groups import FUSE
 from beamish.instants import instant, instant_in_words
@@ -24,7 +25,6 @@ from beamish.plot import Figure, timeline
 from beamish.recording import read_record
 from beamish.replays.comparison import Came, came_from, compared, first_differing
 from beamish.replays.masking import Masks
-from beamish.replays.needed import Where, read_key, rows_needed, typed_key
 from beamish.replays.steps import (
     BatchStep,
     Select,
@@ -38,8 +38,9 @@ from beamish.replays.steps import (
     selection,
     within,
 )
+from beamish.replays.subject import Initial, Subject
 from beamish.replays.written import Written, test_name
-from beamish.script import Bundle, script_rows, steps_of
+from beamish.script import Bundle, steps_of
 from beamish.testing import TestStream
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Replay:
     """The work of a query with the rows of a key, as a script; created by ``bm.replay``. It prints as a summary.
 
     Attributes:
-        pipeline: the pipeline, with its dropped rows where it can list them.
+        pipeline: the pipeline, with its dropped rows where it can list them; or the query.
+        initial: the rows that its tables began with, by the name of their input.
         script: a step for each micro-batch.
         batches: the number of each step's batch.
         panes: the pipeline's output for the key and window.
@@ -64,7 +66,8 @@ class Replay:
         notes: sentences: what the replay rests on, and what it lacks.
     """
 
-    pipeline: Pipeline
+    pipeline: Any
+    initial: Initial
     script: TestStream
     batches: Sequence[int]
     panes: PaneList
@@ -76,7 +79,7 @@ class Replay:
     _given: Sequence[tuple[int, Pane]]
     _only: Mapping[str, Any]
     _selects_windows: bool
-    _plain: Pipeline
+    _plain: Subject
     _beside: Came | None
     _dropped: Sequence[tuple[int, str]]
 
@@ -87,7 +90,10 @@ class Replay:
             PipelineError: count windows.
             OptionError: too many keys, or matplotlib is missing.
         """
-        return timeline(self._plain, self.script, key=self._key or None, title=self._title)
+        events = tuple(self._plain.events(self.script.events))
+        key = self._plain.inner_key(self._key) or None
+        pipeline = Pipeline(self._plain.flow)
+        return timeline(pipeline, TestStream(events), key=key, title=self._title, initial=self.initial or None)
 
     def test(self, pipeline: str | None = None) -> str:
         """The script as the text of a pytest file, which asserts what the query emitted, or, where that is unknown, the pipeline's output.
@@ -98,10 +104,10 @@ class Replay:
         Raises:
             OptionError: the pipeline has no name.
         """
-        where = pipeline or _place_of(self._plain)
+        where = pipeline or _place_of(self._plain.what)
         steps = [BatchStep(batch, event) for batch, event in zip(self.batches, self.script.events, strict=True)]
         known = self._beside is not None and self._beside.is_log
-        lists_dropped = self._plain is not self.pipeline and not known
+        lists_dropped = self._plain.what is not self.pipeline and not known
         batches = {str(pane): batch for batch, pane in reversed(self._given)}
         expected = (
             [(batches.get(str(pane)), pane) for pane in self._beside.panes] if self._beside and known else self._given
@@ -126,7 +132,9 @@ class Replay:
             self._only,
             list(dict.fromkeys(windows)),
             with_dropped=lists_dropped,
-            hides_dropped=known and any(not is_pane(pane) for pane in self._plain.run(self.script)),
+            initial=self.initial,
+            hides_dropped=known
+            and any(not is_pane(pane) for _, of in self._plain.trace(self.script.events) for pane in of),
             difference=difference,
         )
         return written.text()
@@ -174,6 +182,7 @@ def replay(
     panes: Any = None,
     record: str | Path | None = None,
     mask: Iterable[str] = (),
+    initial: Any = None,
 ) -> Replay:
     """Reproduce what a query did with the rows of a key: its micro-batches as a script, and the script as a test.
 
@@ -183,7 +192,7 @@ def replay(
     Args:
         spark: the session, classic or Connect.
         checkpoint: the query's ``checkpointLocation``.
-        pipeline: the pipeline as it is now.
+        pipeline: the pipeline, or the query of ``bm.sql``, as it is now.
         key: the key columns of the output and their values; or the value of the only one; None: all keys.
         window: a time: only the windows that contain it are compared. An aware datetime, or text such as ``"2026-01-01T10:14"``, UTC
             by default, or ``"10:14"`` where only one day has such a window.
@@ -194,6 +203,8 @@ def replay(
             windows in the checkpoint are compared.
         record: the file of ``bm.Listener(record=...)``, for batches that Spark has deleted from the checkpoint.
         mask: columns whose values are replaced by pseudonyms: equal values by equal ones, in the same order.
+        initial: what a versioned table held before the first replayed batch, as for ``apply(initial=...)``: a batch DataFrame, or a
+            function that makes it from a session; for several tables a dict by input.
 
     Returns:
         a ``Replay``: ``print`` it, ``save("test_red.py")``.
@@ -210,15 +221,11 @@ def replay(
         raise OptionError(
             f"replay({printable(spark)}, ...): must be a SparkSession: replay(spark, checkpoint, pipeline)"
         )
-    flow = getattr(pipeline, "flow", None)
-    if not isinstance(flow, Flow):
-        raise PipelineError(
-            f"replay(spark, checkpoint, {printable(pipeline)}): must be the query's pipeline, such as bm.Pipeline()..."
-        )
-    flow = flow.completed
-    flow.check()
-    query, inputs = _opened(spark, str(checkpoint), flow, input, record)
-    given_key = read_key(flow, key)
+    subject = Subject.of(pipeline)
+    subject.flow.check()
+    tables = subject.tables(initial)
+    query, inputs = _opened(spark, str(checkpoint), subject.flow, input, record)
+    given_key = subject.read(key)
     lost = inputs.lost(query.batches)
     if lost == len(query.batches):
         raise StateError(
@@ -226,19 +233,19 @@ def replay(
             f"{printable(str(checkpoint))}: nothing can be replayed"
         )
     batches = query.batches[lost:]
-    made = _made(flow, query, inputs, batches, given_key)
-    typed = typed_key(
-        given_key,
-        flow.bind(script_rows(flow, [one.event for one in made.steps]).schemas, shards=1).operator.gives.schema,
-    )
+    made = _made(subject, query, inputs, batches, key=given_key, tables=tables)
+    subject = made.subject
+    typed = subject.typed(given_key, [one.event for one in made.steps])
     notes = _notes(query, batches, lost, made)
     masks = Masks.of(mask, made.all_rows, [name for of in made.past.columns.values() for name in of])
     steps = [attrs.evolve(one, event=_masked(one.event, masks)) for one in made.steps] if mask else made.steps
+    if mask:
+        subject = _masked_subject(subject, masks, made.steps, steps)
     shown = masks.row(typed)
-    listing = _listing(pipeline)
-    every = [pane for _, pane in lines(listing.flow.completed, steps, lambda _: True)]
-    select = selection(shown, window, every, days_of(flow, steps))
-    beside = _Sides(spark, str(checkpoint), flow, steps, typed, masks)
+    listing = subject.listing
+    every = [pane for _, pane in lines(listing, steps, lambda _: True)]
+    select = selection(shown, window, every, days_of(subject.flow, steps))
+    beside = _Sides(spark, str(checkpoint), subject, steps, typed, masks)
     came: Came | None = None
     if panes is None:
         differs_in, said = beside.stored()
@@ -246,17 +253,18 @@ def replay(
         came, said = beside.came(panes, select, batches)
         differs_in = came.differs_in
     notes.append(said)
-    fewer = within(listing.flow.completed, steps, select) if window is not None else steps
-    fewer = fewest(listing.flow.completed, fewer, select)
-    given = lines(listing.flow.completed, fewer, select)
-    others = [pane for _, pane in lines(listing.flow.completed, fewer, lambda _: True) if not select(pane)]
+    fewer = within(listing, steps, select) if window is not None else steps
+    fewer = fewest(listing, fewer, select)
+    given = lines(listing, fewer, select)
+    others = [pane for _, pane in lines(listing, fewer, lambda _: True) if not select(pane)]
     has_other_keys = any(any(pane.key.get(name) != value for name, value in shown.items()) for pane in others)
     words = ", ".join(f"{name}={value!r}" for name, value in shown.items()) or "all keys"
     title = (
         f"Replay of {words}, batches {batches[0].number} to {batches[-1].number} of {printable_text(str(checkpoint))}"
     )
     return Replay(
-        listing,
+        listing.what,
+        subject.initial,
         TestStream(tuple(one.event for one in fewer)),
         [one.batch for one in fewer],
         PaneList(pane for _, pane in given),
@@ -268,9 +276,9 @@ def replay(
         given,
         shown if has_other_keys else {},
         bool(others) and window is not None,
-        pipeline,
+        subject,
         came,
-        dropped(flow, fewer),
+        dropped(subject, fewer),
     )
 
 
@@ -279,11 +287,13 @@ class _Made:
     """The steps of a query.
 
     Attributes:
+        subject: the pipeline, with the initial rows of its tables.
         steps: of its batches.
         past: their rows.
         unknown_watermark: whether the watermark of the first batches is unknown.
     """
 
+    subject: Subject
     steps: Steps
     past: PastRows
     unknown_watermark: bool
@@ -291,7 +301,8 @@ class _Made:
     @property
     def all_rows(self) -> list[Mapping[str, Any]]:
         """The rows of all inputs and batches."""
-        return [row for of in self.past.rows.values() for rows in of.values() for row in rows]
+        rows = [row for of in self.past.rows.values() for rows in of.values() for row in rows]
+        return rows + [row for rows in self.subject.initial.values() for row in rows]
 
 
 def _opened(
@@ -308,29 +319,35 @@ def _opened(
 
 
 def _made(
-    flow: Flow, query: PastQuery, inputs: PastInputs, batches: Sequence[PastBatch], key: Mapping[str, Any]
+    subject: Subject,
+    query: PastQuery,
+    inputs: PastInputs,
+    batches: Sequence[PastBatch],
+    *,
+    key: Mapping[str, Any],
+    tables: Mapping[str | None, Any],
 ) -> _Made:
     """The steps of batches, with the rows that decide the panes of a key."""
     from beamish.spark.compile.stream import needs_reports
-    from beamish.spark.replay.rows import read_rows
+    from beamish.spark.replay.rows import read_initial, read_rows
 
-    several = len(flow.sources) > 1
-    where: Where = rows_needed(flow, key)
-    past = read_rows(flow, inputs, batches, where, reports=several)
+    flow, several = subject.flow, len(subject.flow.sources) > 1
+    where = subject.needed(key)
+    read = partial(read_rows, flow, inputs, batches, reports=several, statement=subject.statement, named=subject.named)
+    past = read(where)
     names = [source.name for source in flow.sources]
     if not any(rows for of in past.rows.values() for rows in of.values()):
         first, last = batches[0].number, batches[-1].number
         before = f"; the batches before {first} cannot be read, unless record= has them" if first else ""
         raise OptionError(
             f"replay(key={printable(dict(key))}): batches {first} to {last} have no row of it{before}. A key is given by the output's columns, "
-            f"{[str(name) for name in flow.gives.keys]}"
+            f"{list(subject.keys or ())}"
         )
-    bundles = [Bundle(tuple(rows), name) for name in names for rows in past.rows[name].values()]
-    bound = flow.bind(script_rows(flow, bundles).schemas, shards=1)
+    frames = {name: one(inputs.spark) if callable(one) else one for name, one in tables.items()}
+    subject = attrs.evolve(subject, initial=read_initial(flow, frames, where, past.read))
+    bound = subject.bound([Bundle(tuple(rows), name) for name in names for rows in past.rows[name].values()])
     if any(below.operator.holds_watermark for below in bound.flows[:-1]) and any(where.values()):
-        past = read_rows(
-            flow, inputs, batches, {}, reports=several
-        )  # rows of any key hold the next stage's watermark back
+        past = read({})  # rows of any key hold the next stage's watermark back
     own = several and needs_reports(FUSE.grouped(bound))
     followed = [
         source.name for source in flow.sources if source.watermark is not None and source.watermark.moved_by_rows
@@ -347,7 +364,7 @@ def _made(
         clock_us = batch.heartbeat_us() if query.has_heartbeats else batch.clock_us
         rows = {name: past.rows[name].get(batch.number, ()) for name in names}
         steps.append(stepper.step(batch.number, rows, watermarks, clock_us))
-    return _Made(steps, past, own and batches[0].number > 0)
+    return _Made(subject, steps, past, own and batches[0].number > 0)
 
 
 def _notes(query: PastQuery, batches: Sequence[PastBatch], lost: int, made: _Made) -> list[str]:
@@ -372,21 +389,27 @@ def _notes(query: PastQuery, batches: Sequence[PastBatch], lost: int, made: _Mad
     return notes
 
 
+def _masked_subject(subject: Subject, masks: Masks, steps: Steps, masked: Steps) -> Subject:
+    """With pseudonyms in the initial rows (OptionError: a query computes with the masked values)."""
+    found = subject.masked(masks)
+    if subject.statement is not None:
+        shapes = [
+            [(batch, pane.kind, masks.row(pane.key), pane.window) for batch, pane in lines(one, of, lambda _: True)]
+            for one, of in ((subject, steps), (found, masked))
+        ]
+        if shapes[0] != shapes[1]:
+            names = ", ".join(map(repr, sorted(masks.columns)))
+            raise OptionError(
+                f"replay(mask): the statement computes with the values of {names}: under pseudonyms its output is another; mask other columns"
+            )
+    return found
+
+
 def _masked(event: Any, masks: Masks) -> Any:
     def of(part: Any) -> Any:
         return attrs.evolve(part, rows=tuple(map(masks.row, part.rows)))
 
     return attrs.evolve(event, parts=tuple(map(of, event.parts))) if hasattr(event, "parts") else of(event)
-
-
-def _listing(pipeline: Any) -> Any:
-    """The pipeline with its dropped rows, if it can list them."""
-    try:
-        listing = pipeline.with_dropped()
-        listing.flow.completed.check()
-    except PipelineError:
-        return pipeline
-    return listing
 
 
 @attrs.frozen(eq=False)
@@ -395,7 +418,7 @@ class _Sides:
 
     Attributes:
         spark, checkpoint: of the query.
-        flow: the pipeline's.
+        subject: the pipeline.
         steps: all steps, with pseudonyms.
         key: without pseudonyms.
         masks: the pseudonyms.
@@ -403,7 +426,7 @@ class _Sides:
 
     spark: SparkSession
     checkpoint: str
-    flow: Flow
+    subject: Subject
     steps: Steps
     key: Mapping[str, Any]
     masks: Masks
@@ -411,12 +434,12 @@ class _Sides:
     def came(self, panes: Any, select: Select, batches: Sequence[PastBatch]) -> tuple[Came, str]:
         """The emitted rows, compared, and the result as a sentence."""
         table = panes.toArrow() if hasattr(panes, "toArrow") else panes
-        came = came_from(table, [str(name) for name in self.flow.gives.keys])
+        came = came_from(table, self.subject.keys_after([one.event for one in self.steps]))
         came = attrs.evolve(came, panes=[pane for pane in map(self.masks.pane, came.panes) if select(pane)])
         watermarks: dict[int, datetime | None] = {
             one.number: None if one.watermark_us is None else instant(one.watermark_us) for one in batches
         }
-        came = compared(came, lines(self.flow, self.steps, select), watermarks)
+        came = compared(came, lines(self.subject, self.steps, select), watermarks)
         if came.differs_in is None:
             return came, "The pipeline gives what the query emitted."
         return (
@@ -426,7 +449,8 @@ class _Sides:
 
     def stored(self) -> tuple[int | None, str]:
         """The first batch after which the windows of the key in the checkpoint are not those of the pipeline, and the result as a sentence."""
-        if Keeps.WINDOWS not in self.flow.stage.keeps(self.flow.takes):
+        flow = self.subject.flow
+        if Keeps.WINDOWS not in flow.stage.keeps(flow.takes):
             return None, "The last stage keeps no windows: to compare with what the query emitted, give panes."
         busy = [one.batch for one in self.steps if one.has_rows or one is self.steps[-1]]
         try:
@@ -445,10 +469,12 @@ class _Sides:
         from beamish.spark.replay.stored import stored_windows
 
         events = [one.event for one in self.steps if one.batch <= batch]
-        asked = Asked(Keeps.WINDOWS, self.masks.row(self.key), EVER)
-        found = ScriptStages.after(self.flow, events, None).answer(len(self.flow.flows), asked)
+        key, flow = self.subject.inner_key(self.key), self.subject.flow
+        asked = Asked(Keeps.WINDOWS, self.masks.row(key), EVER)
+        stages = ScriptStages.after(flow, self.subject.events(events), self.subject.initial or None)
+        found = stages.answer(len(flow.flows), asked)
         ours = {} if found is None else _kept(found[1], Masks(frozenset(), {}))
-        return _agree(_kept(stored_windows(self.spark, self.checkpoint, batch, self.key), self.masks), ours)
+        return _agree(_kept(stored_windows(self.spark, self.checkpoint, batch, key), self.masks), ours)
 
 
 _COMPARED = ("values", "new_rows", "panes", "closed")

@@ -14,8 +14,8 @@ from beamish.errors import OptionError
 from beamish.flow import Flow
 from beamish.instants import instant, instant_in_words, instant_us
 from beamish.kernels.field_paths import value_of
-from beamish.local import trace
 from beamish.pane import Pane, PaneKind, RowWindow
+from beamish.replays.subject import Subject
 from beamish.script import Event, MicroBatch, Row, Step, of_inputs, steps_of
 
 
@@ -77,21 +77,21 @@ class Stepper:
         return BatchStep(batch, MicroBatch(tuple(parts), clock_us))
 
 
-def lines(flow: Flow, steps: Steps, select: Select) -> list[tuple[int, Pane]]:
+def lines(subject: Subject, steps: Steps, select: Select) -> list[tuple[int, Pane]]:
     """The selected output of a script, each with the number of its batch."""
-    run = trace(flow, [step.event for step in steps])
+    run = subject.trace([step.event for step in steps])
     each = zip(steps, run, strict=True)
     return [(step.batch, pane) for step, (_, panes) in each for pane in panes if select(pane)]
 
 
-def dropped(flow: Flow, steps: Steps) -> list[tuple[int, str]]:
+def dropped(subject: Subject, steps: Steps) -> list[tuple[int, str]]:
     """The rows that each stage dropped, in words, with the number of the batch."""
-    found = []
-    for number, below in enumerate(flow.flows, 1):
-        names = {source.name for source in below.sources}
+    found, parts = [], subject.parts
+    for number, part in enumerate(parts, 1):
+        names = {source.name for source in part.flow.sources}
         own = [attrs.evolve(step, event=of_inputs(step.event, names)) for step in steps]
-        stage = f" by stage {number}" if len(flow.flows) > 1 else ""
-        for batch, pane in lines(below.listing_dropped, own, lambda pane: not is_pane(pane)):
+        stage = f" by stage {number}" if len(parts) > 1 else ""
+        for batch, pane in lines(part, own, lambda pane: not is_pane(pane)):
             late = (
                 "" if pane.late_by_us is None else f", {Duration(pane.late_by_us)} after the watermark passed its time"
             )
@@ -104,34 +104,34 @@ def _shown(value: Any) -> str:
     return instant_in_words(instant_us("row", value)) if isinstance(value, datetime) and value.tzinfo else repr(value)
 
 
-def fewest(flow: Flow, steps: Steps, select: Select) -> Steps:
+def fewest(subject: Subject, steps: Steps, select: Select) -> Steps:
     """Without the steps in which nothing happens, if the selected output stays the same."""
-    wanted = lines(flow, steps, select)
+    wanted = lines(subject, steps, select)
     busy = {batch for batch, _ in wanted}
     fewer = [step for step in steps if step.has_rows or step.batch in busy]
     last = steps[-1:] if fewer and steps[-1] not in fewer else []
     for candidate in (fewer, [*fewer, *last]):
-        if candidate and lines(flow, candidate, select) == wanted:
+        if candidate and lines(subject, candidate, select) == wanted:
             return candidate
     return steps
 
 
-def within(flow: Flow, steps: Steps, select: Select) -> Steps:
+def within(subject: Subject, steps: Steps, select: Select) -> Steps:
     """With only the rows whose event times are in the selected windows, if the selected output stays the same."""
-    wanted = lines(flow, steps, select)
+    wanted = lines(subject, steps, select)
     windows = [pane.window for _, pane in wanted if pane.window is not None and not isinstance(pane.window, RowWindow)]
     bounds = [(one.start, one.end) for one in windows if one.start is not None and one.end is not None]
     if not bounds:
         return steps
     start, end = min(one for one, _ in bounds), max(one for _, one in bounds)
-    times = {source.name: source.event_time for source in flow.sources}
+    times = {source.name: source.event_time for source in subject.flow.sources}
 
     def is_in(row: Row, name: str | None) -> bool:
         time = value_of(row, times[name])
         return time is None or instant_us("start", start) <= instant_us("row", time) < instant_us("end", end)
 
     fewer = [attrs.evolve(step, event=_kept(step.event, is_in)) for step in steps]
-    return fewer if lines(flow, fewer, select) == wanted else steps
+    return fewer if lines(subject, fewer, select) == wanted else steps
 
 
 def _kept(event: Event, is_in: Callable[[Row, str | None], bool]) -> Event:

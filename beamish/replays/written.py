@@ -33,6 +33,7 @@ class Written:
         name: of the test.
         only: the key columns and values of the rows that are compared, if the script gives others too; empty: it does not.
         windows: those that are compared; empty: all.
+        initial: the initial rows of tables, by the names of their inputs.
         with_dropped: whether dropped rows are listed.
         hides_dropped: whether they are listed, and are not among ``expected``.
         difference: the first difference, and before which row of ``expected`` it is.
@@ -46,6 +47,7 @@ class Written:
     name: str
     only: Mapping[str, Any]
     windows: Sequence[Window | RowWindow]
+    initial: Mapping[str | None, Sequence[Any]]
     with_dropped: bool
     hides_dropped: bool
     difference: tuple[int, str] | None
@@ -58,7 +60,8 @@ class Written:
         script = "\n".join(line for step in self.steps for line in _step(step, noted.get(step.batch, ())))
         expected = "\n".join(self._expected())
         windows = [_bounds(one) for one in self.windows]
-        times = any("at(" in text for text in (script, *windows))
+        initial = _rows(list(self.initial[None])) if None in self.initial else _mapping(self.initial)
+        times = any("at(" in text for text in (script, initial, *windows))
         module, _, name = self.pipeline.rpartition(":")
         first, *others = self.about
         head = "\n".join([first, "", *(line for one in others for line in wrap(one, _WIDEST))]) if others else first
@@ -80,13 +83,17 @@ class Written:
         conditions = [f"pane.key[{column!r}] == {_python(value)}" for column, value in self.only.items()]
         if self.hides_dropped:
             conditions.append('pane.kind != "DROPPED"')
+        run = "SCRIPT"
+        if self.initial:
+            run = "SCRIPT, initial=INITIAL"
+            lines[-2:-2] = [f"INITIAL = {initial}"]
         if self.windows:
             lines[-2:-2] = [f"WINDOWS = [{', '.join(windows)}]"]
             conditions.append("pane.window in WINDOWS")
         condition = f" if {' and '.join(conditions)}" if conditions else ""
         lines += [
             f"def test_{self.name}():",
-            f"    assert [str(pane) for pane in {pipeline}.run(SCRIPT){condition}] == EXPECTED",
+            f"    assert [str(pane) for pane in {pipeline}.run({run}){condition}] == EXPECTED",
             "",
         ]
         return "\n".join(lines)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -26,7 +27,7 @@ from beamish.flow import Flow
 from beamish.instants import instant, instant_us
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.pane import Pane, PaneKind
-from beamish.script import Bundle, Event, Row, Step, as_step, script_rows, tables_of
+from beamish.script import Bundle, Event, MicroBatch, Row, Step, script_rows, steps_of, tables_of
 from beamish.statement.compile import Compiled
 from beamish.statement.functions import FUNCTIONS
 from beamish.statement.functions.comparisons import as_boolean
@@ -199,10 +200,10 @@ class ScriptedStatement:
         """
         given = script.events
         if statement.read.emit.kind == "pull":  # as in a batch: all rows, then the end of time
-            bundles = [Bundle(step.rows, step.input) for step in map(as_step, given) if step.rows]
+            bundles = [Bundle(step.rows, step.input) for event in given for step in steps_of(event) if step.rows]
             given = (*bundles, *TestStream().advance_watermark_to_infinity().events)
         columns: dict[str | None, dict[str, None]] = {}
-        for step in map(as_step, given):
+        for step in (step for event in given for step in steps_of(event)):
             columns.setdefault(step.input, {}).update((column, None) for row in step.rows for column in row)
         times = {source.name: source.event_time for source in statement.pipeline.flow.completed.sources}
         events = given
@@ -215,6 +216,11 @@ class ScriptedStatement:
     def flow(self) -> Flow:
         """That of its pipeline."""
         return self.statement.pipeline.flow.completed
+
+    @property
+    def keys(self) -> list[str]:
+        """The items of the SELECT list that are keys."""
+        return [item.expression.name for item in self.statement.shown(self._columns_of_sides()) if item.is_key]
 
     def shown(self, panes: Sequence[Pane]) -> list[Pane]:
         """The panes that satisfy HAVING, or WHERE over a join, with the SELECT list as values."""
@@ -351,7 +357,7 @@ def _before(one: Input, events: Sequence[Event], name: str | None, event_time: A
     """The events with the rows of an input as the pipeline reads them."""
     if one.where is None and not one.columns and not one.computed:
         return tuple(events)
-    bundles = [step.rows for step in map(as_step, events) if step.input == name]
+    bundles = [step.rows for event in events for step in steps_of(event) if step.input == name]
     rows = [row for bundle in bundles for row in bundle]
     if not rows:
         return tuple(events)
@@ -363,15 +369,20 @@ def _before(one: Input, events: Sequence[Event], name: str | None, event_time: A
         table = table.take(numbers)
     added = {expression.name: _added(expression, table) for expression in (*one.columns, *one.computed)}
     made = dict(zip(numbers.to_pylist(), _rows_of(rows, numbers.to_pylist(), added), strict=True))
-    first = 0
+    left = iter(range(len(rows)))
+
+    def kept(step: Bundle | Step) -> tuple[Row, ...]:
+        return tuple(made[at] for at in islice(left, len(step.rows)) if at in made)
+
     changed: list[Event] = []
     for event in events:
-        if not isinstance(event, (Bundle, Step)) or event.input != name:
+        if isinstance(event, MicroBatch):
+            parts = (attrs.evolve(one, rows=kept(one)) if one.input == name else one for one in event.parts)
+            changed.append(attrs.evolve(event, parts=tuple(parts)))
+        elif isinstance(event, (Bundle, Step)) and event.input == name:
+            changed.append(attrs.evolve(event, rows=kept(event)))
+        else:
             changed.append(event)
-            continue
-        kept = tuple(made[at] for at in range(first, first + len(event.rows)) if at in made)
-        first += len(event.rows)
-        changed.append(attrs.evolve(event, rows=kept))
     return tuple(changed)
 
 

@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 import beamish as bm
-from beamish.accumulations import Count
+from beamish.accumulations import Count, Max
 from beamish.dashboard.server import application
 from beamish.dashboard.source import SparkSource
 from beamish.dashboard.watched import Watched
@@ -128,10 +128,13 @@ def test_the_page_beside_a_running_query_has_the_numbers_of_inspect(spark, tmp_p
         numbers = f"{stage.kept_windows:,} stored", f"{stage.bytes:,} bytes in", f"Batch {found.batch} is"
         return all(number in text for number in numbers)
 
+    def start(rows):
+        writer = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        return writer.trigger(processingTime="1 second").start()
+
     add(row("red", 5), row("blue", 70))
     checkpoint = str(tmp_path / "checkpoint")
-    writer = SCORES.apply(source.stream(), shards=2).writeStream.format("noop").option("checkpointLocation", checkpoint)
-    query = writer.trigger(processingTime="1 second").start()
+    query = start(SCORES.apply(source.stream(), shards=2))
     try:
         query.processAllAvailable()
         with served(browser, SparkSource(spark, checkpoint)) as address:
@@ -143,8 +146,19 @@ def test_the_page_beside_a_running_query_has_the_numbers_of_inspect(spark, tmp_p
             until(lambda: "green" in words(browser, "#rows-1"), 60)
             query.stop()
             until(shown, 60)
+            for pipeline in (SCORES, SCORES.accumulate(best=Max("score"))):  # restarted, then upgraded
+                query = start(pipeline.apply(source.stream(), shards=2))
+                add(row("red", 700))
+                query.processAllAvailable()
+                query.stop()
+                until(shown, 60)
+            assert "best" in words(browser)
             shutil.rmtree(checkpoint)
             until(lambda: "give the folder of the query" in words(browser), 60)
+            query = start(source.stream())  # a query without beamish
+            query.processAllAvailable()
+            query.stop()
+            until(lambda: "was not written by a beamish pipeline" in words(browser), 60)
             check_quiet(browser)
     finally:
         query.stop()

@@ -60,3 +60,27 @@ joined = (
     .accumulating()
     .accumulate(pair=InnerJoin("orders", "payments"))
 )
+
+views = bm.sql(
+    """
+    SELECT UPPER(team) AS side, SUM(points) AS total FROM plays WINDOW SESSION (1 MINUTE, GRACE PERIOD 2 MINUTES)
+    WHERE user <> 'dan' GROUP BY UPPER(team) HAVING SUM(points) > 3 EMIT CHANGES
+    """,
+    event_time="ts",
+    watermark=bm.BoundedOutOfOrderness("10 seconds"),
+)
+pairs = bm.sql(
+    "SELECT o.k, o.v AS ordered, p.v + 1 AS paid FROM orders o JOIN payments p WITHIN 1 MINUTE ON o.k = p.k WHERE p.v > 6 EMIT CHANGES",
+    event_time="ts",
+    watermark={"orders": bm.BoundedOutOfOrderness(0), "payments": bm.BoundedOutOfOrderness("5 seconds")},
+)
+priced = bm.as_of_join(
+    orders=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)),
+    payments=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").versions("1 day"),
+    on="k",
+).accumulating_and_retracting()
+
+
+def before(spark):
+    """The initial rows of the table."""
+    return spark.sql("SELECT k, TIMESTAMP '2025-12-31 00:00:00Z' AS ts, v FROM VALUES ('a', 1), ('b', 2) AS t(k, v)")

@@ -187,6 +187,63 @@ def test_a_replay_of_a_join_has_both_inputs_in_one_step(spark, folder, monkeypat
         bm.replay(spark, folder / "checkpoint", app.joined, input=one)
 
 
+def replayed(made, pipeline):
+    """Run the test of a replay."""
+    names: dict = {}
+    exec(compile(made.test(f"tests.replays.replay_app:{pipeline}"), "test_it.py", "exec"), names)
+    (test,) = [value for name, value in names.items() if name.startswith("test_")]
+    test()
+
+
+def test_a_replay_of_a_query_of_sql_has_the_rows_before_it(spark, folder):
+    add_texts(folder, [*PLAYS, [play("red", 1310, 50, "dan"), play("red", 1320, 1)]])
+    run(app.views.apply(app.events(spark)), folder)
+    stored = panes_of(spark, folder)
+    made = bm.replay(spark, folder / "checkpoint", app.views, key={"side": "RED"}, input=app.events, panes=stored)
+    assert (made.differs_in, len(made.came) > 3) == (None, True)
+    assert {row["team"] for event in made.script.events for row in event.rows} == {"red", "blue"}  # UPPER(team) decides
+    assert not {"secret"} & {name for event in made.script.events for row in event.rows for name in row}
+    replayed(made, "views")
+    kept = bm.replay(spark, folder / "checkpoint", app.views, key="RED", input=app.events)
+    assert "are those of the pipeline" in kept.notes[-1]
+    with pytest.raises(bm.OptionError, match=r"is not a key column of the output; they are \['side'\]"):
+        bm.replay(spark, folder / "checkpoint", app.views, key={"team": "red"}, input=app.events)
+    with pytest.raises(bm.OptionError, match="the statement computes with the values of 'team'"):
+        bm.replay(spark, folder / "checkpoint", app.views, input=app.events, mask=["team"])
+
+
+def rows_of(*given):
+    return [[{"k": k, "ts": NOON + timedelta(seconds=second), "v": v} for k, second, v in of] for of in given]
+
+
+def test_a_replay_of_a_join_of_sql_has_both_inputs_in_one_step(spark, folder):
+    add_tables(folder, "orders", rows_of([("a", 5, 1), ("b", 6, 9)], [("a", 20, 2)], [("a", 130, 3)]))
+    add_tables(folder, "payments", rows_of([("a", 10, 7), ("b", 11, 8)], [("b", 100, 6)], [("a", 30, 9)]))
+    run(app.pairs.apply(**app.both(spark)), folder)
+    stored = panes_of(spark, folder)
+    made = bm.replay(spark, folder / "checkpoint", app.pairs, input=app.both, panes=stored)
+    assert (made.differs_in, len(made.came)) == (None, 5)
+    replayed(made, "pairs")
+
+
+def test_a_replay_of_a_table_has_the_rows_that_it_began_with(spark, folder):
+    add_tables(folder, "orders", rows_of([("a", 5, 1), ("b", 6, 9)], [("a", 20, 2)], [("a", 130, 3)]))
+    add_tables(folder, "payments", rows_of([("c", 0, 0)], [("a", 10, 7)], [("a", 140, 8)]))
+    run(app.priced.apply(**app.both(spark), initial=app.before(spark)), folder)
+    stored = panes_of(spark, folder)
+    asked = {"key": "a", "input": app.both, "panes": stored}
+    made = bm.replay(spark, folder / "checkpoint", app.priced, **asked, initial=app.before)
+    assert (made.differs_in, [row["v"] for row in made.initial["payments"]]) == (None, [1])
+    assert [pane.values["payments"]["v"] for pane in made.came] == [1, 7]
+    assert "initial=INITIAL" in made.test("tests.replays.replay_app:priced")
+    replayed(made, "priced")
+    assert made.picture()
+    without = bm.replay(spark, folder / "checkpoint", app.priced, **asked)
+    assert without.differs_in is not None
+    with pytest.raises(bm.OptionError, match=r"replay.initial=5.: must be what apply"):
+        bm.replay(spark, folder / "checkpoint", app.priced, **asked, initial=5)
+
+
 @pytest.mark.deep  # three runs that wait for the clock
 def test_a_replay_has_the_clock_of_heartbeats_and_batches_of_a_record(spark, folder):
     def row(k, second):

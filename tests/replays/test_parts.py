@@ -16,12 +16,15 @@ from beamish.replays.comparison import came_from, compared, first_differing
 from beamish.replays.masking import Masks
 from beamish.replays.needed import read_key, rows_needed
 from beamish.replays.steps import BatchStep, Stepper, fewest, selection, within
+from beamish.replays.subject import Subject
 from beamish.replays.written import Written
 from beamish.replays.written import test_name as name_of
 from beamish.script import MicroBatch, Step
+from beamish.spark.replay.asked import Asked
+from beamish.spark.replay.delta import DeltaTable, PastDelta, _files
+from beamish.spark.replay.delta_log import DeltaLog
 from beamish.spark.replay.log import PastBatch, PastQuery
 from beamish.spark.replay.sources import (
-    Asked,
     PastFiles,
     PastSession,
     PastTopics,
@@ -31,6 +34,9 @@ from beamish.spark.replay.sources import (
 )
 from beamish.testing import TestStream
 from tests.refused import cases, refused
+from tests.replays import replay_app as app
+from tests.replays.delta_in_memory import TABLE, Stored
+from tests.replays.delta_in_memory import at as position
 
 START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 MINUTES = START.key_by("user", "team").window(bm.FixedWindows(60)).accumulate(total=Sum("points"), n=Count())
@@ -69,7 +75,7 @@ def test_rows_that_a_key_needs(name):
 
 def test_a_join_needs_the_key_of_each_input():
     joined = bm.merge(a=START.key_by("x"), b=START.key_by("y")).window(bm.FixedWindows(60)).accumulate(n=Count())
-    assert rows_needed(joined.flow, read_key(joined.flow, 5)) == {"a": {"x": 5}, "b": {"y": 5}}
+    assert rows_needed(joined.flow, read_key(list(Subject(joined).keys or ()), 5)) == {"a": {"x": 5}, "b": {"y": 5}}
 
 
 def test_pseudonyms_are_equal_for_equal_values_and_keep_their_order():
@@ -110,7 +116,7 @@ def test_steps_in_which_nothing_happens_are_left_out():
     script = steps(
         Step((row,)), Step(watermark_us=20_000_000), Step(watermark_us=60_000_000), Step(watermark_us=61_000_000)
     )
-    assert [one.batch for one in fewest(PLAYS.flow, script, lambda _: True)] == [0, 2]
+    assert [one.batch for one in fewest(Subject(PLAYS), script, lambda _: True)] == [0, 2]
 
 
 def test_a_step_that_counts_stays():
@@ -122,7 +128,7 @@ def test_a_step_that_counts_stays():
         Step((), None, 4_000_000),
         *(Step(clock_us=us * 1_000_000) for us in range(105, 120)),
     )
-    kept = fewest(counted.flow, script, lambda _: True)
+    kept = fewest(Subject(counted), script, lambda _: True)
     assert [str(pane) for pane in counted.run(TestStream(tuple(one.event for one in kept)))]
 
 
@@ -130,7 +136,7 @@ def test_rows_of_other_windows_are_left_out():
     rows = [{"ts": second, "team": "red"} for second in (1, 70, 130)]
     script = steps(Step(tuple(rows)), Step(watermark_us=300_000_000))
     select = selection({"team": "red"}, "1970-01-01T00:01:30", [])
-    (first, _) = within(PLAYS.flow, script, select)
+    (first, _) = within(Subject(PLAYS), script, select)
     assert first.event.rows == (rows[1],)
     panes = PLAYS.run(TestStream(tuple(one.event for one in script)))
     assert [pane for pane in panes if selection({}, "00:01", panes)(pane)] == [panes[1]]
@@ -365,6 +371,19 @@ def test_a_reader_takes_the_calls_of_a_stream_reader():
     assert spark.conf == "of the session"
 
 
+def test_a_query_takes_steps_of_several_inputs():
+    def row(second, v):
+        return {"k": "a", "ts": second, "v": v}
+
+    orders, payments = [row(1, 3), row(2, 4)], [row(1, 6), row(3, 7)]
+    at_once = TestStream().step({"orders": orders, "payments": payments}).step({"payments": [row(4, 8)], "orders": ()})
+    apart = TestStream().step(orders, input="orders").step(payments, input="payments")
+    apart = apart.step([row(4, 8)], input="payments")
+    found = [pane.values for pane in app.pairs.run(at_once)]
+    assert found == [pane.values for pane in app.pairs.run(apart)]
+    assert [(one["ordered"], one["paid"]) for one in found] == [(3, 8), (4, 8), (3, 9), (4, 9)]  # 6 is no longer there
+
+
 HOSTILE = "\"\"\"\nimport os; os.abort()\n''' \\ \u2028 # x"
 
 
@@ -380,6 +399,7 @@ def test_hostile_values_stay_text():
         name=name_of(f"replay of team {HOSTILE}"),
         only={"team": HOSTILE},
         windows=[one.window for one in panes],
+        initial={},
         with_dropped=False,
         hides_dropped=True,
         difference=(0, HOSTILE),
@@ -392,16 +412,27 @@ def test_hostile_values_stay_text():
     assert names["SCRIPT"].events[0].rows == (row,)
 
 
+VIEWS = bm.sql(
+    "SELECT team, COUNT(*) AS n FROM plays GROUP BY team EMIT CHANGES",
+    event_time="ts",
+    watermark=bm.BoundedOutOfOrderness(0),
+)
+MANAGED = {0: [{"protocol": {"readerFeatures": ["catalogManaged", "columnMapping"]}}, {"metaData": {"id": "t"}}]}
 REFUSED = {
     "an input that is a stream": lambda: made_by(cast("Any", 5), [None]),
     "an input of no name": lambda: made_by({"c": print}, ["a", "b"]),
     "a function that returns nothing": lambda: made_by(lambda _: None, ["a", "b"])(None),
     "Kafka without a function": lambda: files_as_they_are({0: TOPICS}, [None]),
     "text files without a function": lambda: files_as_they_are({0: PastFiles([(0, "file:///in/1.txt")])}, [None]),
-    "a table that streams": lambda: PastSession(cast("Any", None), cast("Any", print)).readStream.table("t"),
+    "Delta without a function": lambda: files_as_they_are({0: PastDelta(cast("Any", None), "1f-2")}, [None]),
+    "commits that rewrite rows": lambda: _files(TABLE, Asked("delta", {}, None), position(2), position(6)),
+    "a feature of a table": lambda: DeltaTable(cast("Any", None), "/lake/plays", DeltaLog(Stored(MANAGED))).check(),
+    "a value for the key of a join": lambda: Subject(app.pairs).read("red"),
+    "initial rows of a query": lambda: Subject(VIEWS).tables([{"ts": 1}]),
+    "neither a pipeline nor a query": lambda: Subject.of(5),
     "a key that is not JSON": lambda: program._key(["{team"]),
-    "no such key column": lambda: read_key(PLAYS.flow, {"user": 1}),
-    "a value for several key columns": lambda: read_key(MINUTES.flow, "red"),
+    "no such key column": lambda: read_key(list(Subject(PLAYS).keys or ()), {"user": 1}),
+    "a value for several key columns": lambda: read_key(list(Subject(MINUTES).keys or ()), "red"),
     "a mask of no column": lambda: Masks.of(["name"], [{"user": 1}], ["user"]),
     "a mask of a time": lambda: Masks.of(["ts"], [{"ts": at(0)}], ["ts"]),
     "a window that is not a time": lambda: selection({}, "noon", []),

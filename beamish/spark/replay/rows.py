@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from beamish.addresses import printable
 from beamish.errors import ColumnError, OptionError
 from beamish.flow import Flow
 from beamish.kernels.column_names import BATCH, REPORT, has_no_event_time, respelled
@@ -22,6 +24,7 @@ from beamish.spark.rows.columns import NamedRows, column, name_columns, unfolded
 from beamish.spark.rows.schemas import Given
 from beamish.spark.rows.watermark_column import reported_us
 from beamish.spark.runtime.millis import watermark_us
+from beamish.spark.statement import Statement, prepared
 
 _AT_ONCE = 40
 """Batches that one Spark job reads."""
@@ -37,14 +40,25 @@ class PastRows:
         rows: for each input, by the number of the batch.
         reported_us: for each input whose watermark was asked for, by batch, the greatest that its rows reported.
         columns: all columns of each input, also those that the pipeline does not read.
+        read: those that it reads.
     """
 
     rows: Mapping[str | None, Mapping[int, Sequence[Mapping[str, Any]]]]
     reported_us: Mapping[str | None, Mapping[int, int]]
     columns: Mapping[str | None, Sequence[str]]
+    read: Mapping[str | None, Collection[str]]
 
 
-def read_rows(flow: Flow, inputs: PastInputs, batches: Sequence[PastBatch], where: Where, *, reports: bool) -> PastRows:
+def read_rows(
+    flow: Flow,
+    inputs: PastInputs,
+    batches: Sequence[PastBatch],
+    where: Where,
+    *,
+    reports: bool,
+    statement: Statement | None = None,
+    named: Mapping[str | None, Collection[str]] = MappingProxyType({}),
+) -> PastRows:
     """Read the rows of batches again.
 
     Args:
@@ -53,16 +67,13 @@ def read_rows(flow: Flow, inputs: PastInputs, batches: Sequence[PastBatch], wher
         batches: the batches.
         where: selects rows.
         reports: whether to compute the watermarks that rows reported.
+        statement: of a query: what is computed before the pipeline.
+        named: the columns that it names, by input.
 
     Raises:
         OptionError: the rows lack a column that the pipeline reads.
     """
-    leaves = {
-        source.name: _Leaf(
-            source, taker.stage.asks(taker.takes, number), taker.stage.asks_whole_rows(taker.takes, number)
-        )
-        for source, taker, number in flow.leaves
-    }
+    leaves = _leaves(flow)
     rows: dict[str | None, dict[int, list[Any]]] = {name: {} for name in leaves}
     reported: dict[str | None, dict[int, int]] = {name: {} for name in leaves}
     columns: dict[str | None, Sequence[str]] = {}
@@ -73,12 +84,19 @@ def read_rows(flow: Flow, inputs: PastInputs, batches: Sequence[PastBatch], wher
         watermarks: dict[str | None, list[DataFrame]] = {name: [] for name in leaves}
         for batch in having[first : first + _AT_ONCE]:
             made = inputs.frames(batch)
+            given = made if statement is None else _before(statement, made)
             for name, leaf in leaves.items():
-                read = read or _read(flow, leaves, made)
+                read = read or _read(flow, leaves, given)
                 columns[name] = made[name].columns
                 number = F.lit(batch.number).alias(BATCH)
-                frames[name].append(leaf.rows(made[name], where.get(name, {}), read[name]).withColumn(BATCH, number))
-                report = leaf.reported_us(made[name], batch.clock_us) if reports else None
+                if statement is None:
+                    rows_of = leaf.rows(made[name], where.get(name, {}), read[name])
+                else:
+                    asked = {one.lower() for one in (*read[name], *named.get(name, ()))}
+                    read[name] = {one for one in columns[name] if one.lower() in asked}
+                    rows_of = leaf.selected(made[name], where.get(name, {})).select(*map(column, sorted(read[name])))
+                frames[name].append(rows_of.withColumn(BATCH, number))
+                report = leaf.reported_us(given[name], batch.clock_us) if reports else None
                 if report is not None:
                     watermarks[name].append(report.withColumn(BATCH, number))
         for name in leaves:
@@ -88,7 +106,50 @@ def read_rows(flow: Flow, inputs: PastInputs, batches: Sequence[PastBatch], wher
                 us = None if row[REPORT] is None else watermark_us(row[REPORT] // 1000)
                 if us is not None:
                     reported[name][batch_number] = us
-    return PastRows(rows, reported, columns)
+    return PastRows(rows, reported, columns, read)
+
+
+def read_initial(
+    flow: Flow, frames: Mapping[str | None, Any], where: Where, read: Mapping[str | None, Collection[str]]
+) -> dict[str | None, list[Any]]:
+    """The initial rows of tables.
+
+    Args:
+        flow: the pipeline's.
+        frames: a batch DataFrame for each table.
+        where: selects rows.
+        read: the columns that the pipeline reads.
+
+    Raises:
+        OptionError: not a batch DataFrame, or it lacks a column.
+    """
+    found: dict[str | None, list[Any]] = {}
+    leaves = _leaves(flow)
+    for name, df in frames.items():
+        if not isinstance(df, DataFrame) or df.isStreaming:
+            raise OptionError(
+                f"replay(initial={printable(df)}): must be what apply(initial=...) got, a batch DataFrame, or a function that makes it from "
+                "a session: def rates(spark): return spark.read..."
+            )
+        rows = leaves[name].rows(df, where.get(name, {}), read[name])
+        found[name] = _plain(rows.toArrow()).to_pylist()
+    return found
+
+
+def _before(statement: Statement, made: Mapping[str | None, DataFrame]) -> Mapping[str | None, DataFrame]:
+    """The rows of each input after WHERE, with what the statement computes of them."""
+    named = {name: df for name, df in made.items() if name is not None}
+    only, several = prepared(statement, made.get(None), named)
+    return {name: several[name] for name in named} if only is None else {None: only}
+
+
+def _leaves(flow: Flow) -> dict[str | None, _Leaf]:
+    return {
+        source.name: _Leaf(
+            source, taker.stage.asks(taker.takes, number), taker.stage.asks_whole_rows(taker.takes, number)
+        )
+        for source, taker, number in flow.leaves
+    }
 
 
 def _read(
@@ -162,11 +223,17 @@ class _Leaf:
         rows = self.named(df).df
         if not self.is_plain:
             return df
+        rows = self.selected(rows, where)
+        own = {*df.columns, *respelled(df.columns, read).values()}  # without nested fields that were named
+        return rows.select(*(column(name) for name in rows.columns if name in read and name in own))
+
+    @staticmethod
+    def selected(rows: DataFrame, where: Mapping[str, Any]) -> DataFrame:
+        """The rows that are asked for."""
         for name, value in where.items():
             asked = column(name) if name in rows.columns else F.col(name)
             rows = rows.where(asked.eqNullSafe(F.lit(value)))
-        own = {*df.columns, *respelled(df.columns, read).values()}  # without nested fields that were named
-        return rows.select(*(column(name) for name in rows.columns if name in read and name in own))
+        return rows
 
     def reported_us(self, df: DataFrame, clock_us: int) -> DataFrame | None:
         """The watermark that rows report, as a row; None: the clock moves it."""

@@ -1,4 +1,4 @@
-"""The sources of a query, read again: the files and Kafka records that a micro-batch took.
+"""The sources of a query, read again: the files, Kafka records and rows of Delta that a micro-batch took.
 
 The function with which a job makes its streams is called with a session whose ``readStream`` reads these rows as a batch. So format,
 options, schema and all transformations are the job's own.
@@ -10,8 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 import attrs
@@ -21,62 +20,14 @@ from pyspark.sql import functions as F
 
 from beamish.addresses import printable, printable_text
 from beamish.errors import OptionError, StateError
-from beamish.spark.checkpoint.hadoop_path import HadoopPath
+from beamish.spark.replay.asked import Asked, PastSource, exists, place_of
+from beamish.spark.replay.delta import TABLE, PastDelta
+from beamish.spark.replay.delta_log import Position
 from beamish.spark.replay.log import PastBatch, PastQuery
 from beamish.spark.runtime.session import check_connector
 
 FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 """Formats of files that Spark streams."""
-_OF_STREAMS = re.compile(
-    r"(max|min)(Files|Bytes|Offsets)PerTrigger|maxTriggerDelay|latestFirst|fileNameOnly|maxFileAge|maxCachedFiles"
-    r"|discardCachedInputRatio|cleanSource|sourceArchiveDir|(starting|ending)(Offsets|Timestamp)\w*|subscribe(Pattern)?|assign"
-    r"|failOnDataLoss",
-    re.IGNORECASE,
-)
-"""Options that a batch does not have, or that are set here."""
-_SCHEME = re.compile(r"^\w[\w+.-]*:(//[^/]*)?")
-
-
-@attrs.frozen
-class Asked:
-    """A call of ``readStream``.
-
-    Attributes:
-        format: of the source.
-        options: by name.
-        schema: as given; None: not given.
-        paths: of files.
-    """
-
-    format: str
-    options: Mapping[str, str]
-    schema: Any
-    paths: tuple[str, ...] = ()
-
-    def option(self, name: str) -> str | None:
-        """An option, in any case."""
-        return next((value for key, value in self.options.items() if key.lower() == name.lower()), None)
-
-    def reader(self, spark: SparkSession) -> Any:
-        """A reader of batches with its options."""
-        kept = {name: value for name, value in self.options.items() if not _OF_STREAMS.fullmatch(name)}
-        return spark.read.format(self.format).options(**kept)
-
-
-class PastSource(Protocol):
-    """A source of a query, with what it gave."""
-
-    def fits(self, asked: Asked) -> bool:
-        """Whether a call of ``readStream`` may have made it."""
-        ...
-
-    def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
-        """Its rows between two offsets."""
-        ...
-
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
-        """The number of the first spans whose rows it no longer has in full."""
-        ...
 
 
 @attrs.frozen(eq=False)
@@ -92,8 +43,8 @@ class PastFiles:
     def fits(self, asked: Asked) -> bool:
         if asked.format not in FORMATS:
             return False
-        places = [os.path.abspath(_place(_literal(path))) for path in asked.paths]  # noqa: PTH100 - it may be of another file system
-        return not self.files or any(_place(self.files[0][1]).startswith(place) for place in places)
+        places = [os.path.abspath(place_of(_literal(path))) for path in asked.paths]  # noqa: PTH100 - it may be of another file system
+        return not self.files or any(place_of(self.files[0][1]).startswith(place) for place in places)
 
     def paths(self, start: str | None, end: str | None) -> list[str]:
         """The paths between two offsets."""
@@ -113,7 +64,7 @@ class PastFiles:
 
     def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
         gone = [
-            place for place, span in enumerate(spans, 1) if not all(_exists(spark, path) for path in self.paths(*span))
+            place for place, span in enumerate(spans, 1) if not all(exists(spark, path) for path in self.paths(*span))
         ]
         return max(gone, default=0)
 
@@ -205,12 +156,12 @@ class UnknownSource:
     offset: str | None
 
     def fits(self, asked: Asked) -> bool:
-        return self.offset is None or asked.format not in (*FORMATS, "kafka")
+        return self.offset is None or asked.format not in (*FORMATS, "kafka", "delta")
 
     def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
         raise StateError(
-            f"replay: a source of format {asked.format!r} cannot be read again; files "
-            f"({', '.join(FORMATS)}) and Kafka topics can: write the rows to one of these, and replay a query that reads it"
+            f"replay: a source of format {asked.format!r} cannot be read again; files ({', '.join(FORMATS)}), Kafka topics and Delta "
+            "tables can: write the rows to one of these, and replay a query that reads it"
         )
 
     def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
@@ -224,7 +175,7 @@ def past_sources(spark: SparkSession, checkpoint: str, query: PastQuery) -> dict
         StateError: the folders of its sources are not those that its offsets need.
     """
     last, folder = query.batches[-1].ends, f"{checkpoint.rstrip('/')}/sources"
-    logged = [place for place in query.sources if last[place] is not None and _kind(last[place]) is not UnknownSource]
+    logged = [place for place in query.sources if _kind(last[place]) in (PastFiles, PastTopics)]
     there = {number for number in range(len(last)) if _has_files(spark, f"{folder}/{number}")}
     for numbers in _numberings(query):
         may = {numbers[place] for place in query.sources}  # sources that are not known may have a folder
@@ -259,10 +210,12 @@ def _has_files(spark: SparkSession, folder: str) -> bool:
         return False
 
 
-def _kind(offset: str | None) -> type[PastFiles | PastTopics | UnknownSource]:
+def _kind(offset: str | None) -> type[PastFiles | PastTopics | PastDelta | UnknownSource]:
     said: Any = {} if offset is None else json.loads(offset)
     if isinstance(said, dict) and set(said) == {"logOffset"}:
         return PastFiles
+    if isinstance(said, dict) and "reservoirId" in said:
+        return PastDelta
     if isinstance(said, dict) and said and all(isinstance(one, dict) for one in said.values()):
         return PastTopics
     return UnknownSource
@@ -275,6 +228,8 @@ def _source(spark: SparkSession, folder: str, offset: str | None) -> PastSource:
     if kind is PastTopics:
         begun = spark.read.text(f"{folder}/0", wholetext=True).collect()[0][0]
         return PastTopics(begun.split("\n", 1)[1].strip(), frozenset(json.loads(offset or "{}")))
+    if kind is PastDelta:
+        return PastDelta(spark, Position.read(offset or "").table)
     return UnknownSource(offset)
 
 
@@ -320,14 +275,8 @@ class PastReader:
         return reader._load(attrs.evolve(reader._asked, paths=() if given is None else (str(given),)))  # noqa: SLF001
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's name of it
-        """A table: refused.
-
-        Raises:
-            OptionError: always.
-        """
-        raise OptionError(
-            f"replay(input=...): readStream.table({printable(tableName)}) cannot be read by offsets; files and Kafka topics can"
-        )
+        """The rows of a table."""
+        return self.format(TABLE).load(tableName)
 
     def _with(self, **changes: Any) -> PastReader:
         made = PastReader(self._load)
@@ -338,7 +287,7 @@ class PastReader:
         """``json``, ``csv`` and other formats of files, as calls."""
         if name not in FORMATS:
             raise AttributeError(
-                f"replay(input=...): readStream.{name} cannot be read again; files and Kafka topics can"
+                f"replay(input=...): readStream.{name} cannot be read again; files, Kafka topics and Delta tables can"
             )
         return lambda path, schema=None, **options: self.load(path, name, schema, **options)
 
@@ -512,7 +461,9 @@ def _described(source: PastSource) -> str:
         return f"files such as {printable_text(source.files[0][1])}" if source.files else "files"
     if isinstance(source, PastTopics):
         return f"Kafka's {', '.join(sorted(source.topics))}"
-    return "one without offsets of files or Kafka"
+    if isinstance(source, PastDelta):
+        return f"the Delta table with the id {source.table} (a table that is created again has another id)"
+    return "one without offsets of files, Kafka or Delta"
 
 
 def _shown(asked: Asked) -> str:
@@ -520,23 +471,9 @@ def _shown(asked: Asked) -> str:
     return f"{asked.format} {printable_text(of)}".strip()
 
 
-def _place(path: str) -> str:
-    """A path without its scheme and host."""
-    return unquote(_SCHEME.sub("", path))
-
-
 def _literal(path: str) -> str:
     """A path up to its first wildcard."""
     return re.split(r"[*?\[{]", path)[0]
-
-
-def _exists(spark: SparkSession, path: str) -> bool:
-    if path.startswith(("file:", "/")):
-        return Path(_place(path)).exists()
-    try:
-        return HadoopPath.of(spark, unquote(path)).exists()
-    except AttributeError:  # Spark Connect has no JVM; a missing file is then Spark's own error
-        return True
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:
