@@ -23,6 +23,7 @@ from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment
 from beamish.tables.segments import Runs, Segmented, SegmentStore
 from beamish.tables.working_table import Pool
 from beamish.triggers.trigger import NEVER_US, WindowIndices
+from beamish.windows.within import Within
 
 Windows = Segmented[WindowTable]
 
@@ -188,6 +189,8 @@ class State:
 
 
 def _least_span_us(policy: SegmentPolicy, plan: WindowPlan) -> int:
+    window = plan.window
+    apart = not window.overlaps or isinstance(window, Within)
     return policy.least_span_us(
-        plan.window.period_us, plan.options.lateness, counts_rows=not plan.progress.by_watermark
+        window.period_us, plan.options.lateness, counts_rows=not plan.progress.by_watermark, apart=apart
     )
