@@ -44,6 +44,11 @@ LATE_SECONDS = 15
 """Events of the late profile are out of order within groups of this length: not a multiple of a window's, so that windows end within them."""
 
 
+def late(settings: Settings) -> Settings:
+    """The same events, many of them late."""
+    return attrs.evolve(settings, group=LATE_SECONDS * settings.rate)
+
+
 def folder_of(settings: Settings, files: int) -> Path:
     """The folder of events; they are written if they are not there."""
     folder = BUILD / "-".join(map(str, (settings.events, settings.seed, settings.rate, settings.group, files)))
@@ -173,8 +178,7 @@ def main() -> int:
         if said.check
         else Settings(said.events or 10_000_000, said.seed)
     )
-    if said.late:
-        settings = attrs.evolve(settings, group=LATE_SECONDS * settings.rate)
+    settings = late(settings) if said.late else settings
     if said.check:
         return 0 if check(folder_of(settings, said.files or 10), queries, systems, late=said.late) else 1
     measure(folder_of(settings, said.files or 40), queries, systems, said)
