@@ -10,10 +10,10 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.codes import hash_rows
 from beamish.tables.working_table import Pool
 
-_HASHED_SEGMENTS = 64
+HASHED_SEGMENTS = 64
 
 
-_FIRST_HASHED = -(2**62)
+FIRST_HASHED = -(2**62)
 """Number of the first segment of windows without an end."""
 
 
@@ -29,6 +29,9 @@ class SegmentPolicy:
         shortest_apart_us: the lower bound if a row is in few windows, so that a batch touches only the last segments.
         unknown_period_us: the least span if the window option has no known period.
         most_segments: maximum number of segments within the allowed lateness.
+        recent_windows, recent_batches: with more recent windows without an end than this, and than so many times those that change in a
+            step, the others become a generation (``kinds/window/state/endless.py``).
+        most_generations: with as many, the next one takes all their windows.
         shortest_rows, periods: for count windows by key, the least span of full ones in rows and in periods.
     """
 
@@ -40,6 +43,9 @@ class SegmentPolicy:
     longest_us: int = 10 * 365 * 86_400_000_000
     unknown_period_us: int = 3_600_000_000
     most_segments: int = 2048
+    recent_windows: int = 8_192
+    recent_batches: int = 4
+    most_generations: int = 8
     shortest_rows: int = 512
     periods: int = 32
 
@@ -95,5 +101,5 @@ def segment_numbers(
     never = np.flatnonzero(end_us == END_OF_TIME_US)
     if len(never):
         hashes = hash_rows(keys.take(key_at[never]).columns, len(never))
-        number[never] = _FIRST_HASHED + (hashes % np.uint64(_HASHED_SEGMENTS)).astype(np.int64)
+        number[never] = FIRST_HASHED + (hashes % np.uint64(HASHED_SEGMENTS)).astype(np.int64)
     return number

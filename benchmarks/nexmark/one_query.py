@@ -29,7 +29,7 @@ from beamish.errors import SqlError
 from beamish.script import panes_from_table
 from beamish.spark import bind
 from benchmarks.nexmark import answers, on_beamish, on_spark, on_sql
-from benchmarks.nexmark.events import Settings, rows_read
+from benchmarks.nexmark.events import KINDS, Settings, rows_read
 from benchmarks.nexmark.on_flink import QUERIES, TABLES, WARM
 
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
@@ -37,11 +37,12 @@ _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 
 def streams(spark: SparkSession, folder: Path, query: str) -> dict[str, DataFrame]:
     """The inputs with the columns that a query reads, a file of each per batch, in order; of q12 with the time at which a bid arrives."""
-    found = {}
-    for table, columns in QUERIES[query].columns.items():
-        at = str(folder / TABLES[table])
-        schema = spark.read.parquet(at).select(*columns).schema
-        found[TABLES[table]] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(at)
+    found, reads = {}, {TABLES[table]: columns for table, columns in QUERIES[query].columns.items()}
+    for kind in KINDS:
+        at = str(folder / kind)
+        whole = spark.read.parquet(at)
+        schema = whole.select(*reads.get(kind, whole.columns)).schema
+        found[kind] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(at)
     return {**found, "bids": found["bids"].withColumn("p_time", F.current_timestamp())} if query == "q12" else found
 
 
