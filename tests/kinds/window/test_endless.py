@@ -12,7 +12,7 @@ from beamish.errors import StateError
 from beamish.kernels.column_names import EVENT_TIME
 from beamish.kinds.window.state.endless import generations
 from beamish.kinds.window.state.segments import LAYOUT
-from beamish.tables.segment_policy import SegmentPolicy
+from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
 from beamish.tables.segments import SegmentStore
 from beamish.triggers import Always
 
@@ -29,25 +29,22 @@ PIPELINE = (
 POLICY = SegmentPolicy(recent_windows=500, recent_batches=2, most_generations=3)
 
 
-class Measured(DictStore):
-    """A store that counts the bytes read and written."""
+class Reads(DictStore):
+    """A store that remembers which entries were read."""
 
-    bytes = 0
+    def __init__(self, entries):
+        super().__init__(entries)
+        self.read = set()
 
     def get(self, name, default=None):
-        found = super().get(name, default)
-        self.bytes += len(found or b"")
-        return found
-
-    def put(self, name, value):
-        self.bytes += len(value)
-        super().put(name, value)
+        self.read.add(name)
+        return super().get(name, default)
 
 
-def stepped(store, users):
+def stepped(store, users, policy=POLICY):
     """A step in which these users have a row each; the panes' users and counts."""
     schema = pa.schema([("ts", pa.timestamp("us", "UTC")), *SCHEMA])
-    operator = attrs.evolve(PIPELINE.flow.bind({None: schema}, shards=1).operator, policy=POLICY)
+    operator = attrs.evolve(PIPELINE.flow.bind({None: schema}, shards=1).operator, policy=policy)
     times = np.zeros(len(users), np.int64)
     rows = pa.table({"ts": pa.array(times).cast(schema[0].type), "user": users, EVENT_TIME: times})
     payloads = [payload for _, payload in operator.pack(0, rows)]
@@ -77,13 +74,20 @@ def test_counts_go_on_wherever_windows_are():
     assert max(seen) == 1 + POLICY.most_generations
 
 
-def test_a_step_reads_and_writes_what_it_touches():
+def test_a_step_reads_the_recent_windows_and_those_of_its_keys():
     store = DictStore()
-    for first in range(0, 20_000, 500):
-        stepped(store, range(first, first + 500))
-    measured = Measured(store)
-    stepped(measured, range(19_500, 20_000))
-    assert measured.bytes < sum(map(len, store.values())) / 4
+    for first in range(0, 6_000, 300):
+        stepped(store, range(first, first + 300))
+    segments = SegmentStore(store, LAYOUT)
+    recent = generations(segments.index["segment"]) == 0
+    names = {f"s{one}" for one in segments.numbers(recent)}
+    assert 300 <= segments.index["windows"][recent].sum() < 1_000
+    again = Reads(store)
+    assert set(stepped(again, range(5_900, 6_100), DEFAULT_POLICY).values()) == {1, 2}
+    assert {name for name in again.read if name.startswith("s")} <= names
+    old = Reads(store)
+    assert stepped(old, [7, 8], DEFAULT_POLICY) == {7: 2, 8: 2}
+    assert 1 <= len({name for name in old.read if name.startswith("s")} - names) <= 2
 
 
 def test_an_earlier_version_refuses_generations(monkeypatch):

@@ -116,7 +116,11 @@ class WindowNote:
     def about(self, plan: WindowPlan, parts: Iterable[WindowPart]) -> dict[str, Any]:
         """As JSON; ``parts``: those of the shard."""
         return {
-            **({"format": FORMAT + WITH_GENERATIONS * self.has_generations, "spec": plan.spec} if self.older is None else self.older),
+            **(
+                {"format": FORMAT + WITH_GENERATIONS * self.has_generations, "spec": plan.spec}
+                if self.older is None
+                else self.older
+            ),
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,
