@@ -113,7 +113,8 @@ class Generations:
         windows.load_where(of >= 0 if many else of == 0)
         of_window = generations(table["segment"])
         endless = (table["end_us"] == END_OF_TIME_US) & ~table["gone"]
-        return endless & ~table["touched"] & ((of_window == 0) | (many & (of_window > 0)))
+        rests: Flags = endless & ~table["touched"] & ((of_window == 0) | (many & (of_window > 0)))
+        return rests
 
     def _entry(self, number: int) -> str:
         return self.segments.layout.entry(number, "h")

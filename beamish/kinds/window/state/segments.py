@@ -1,7 +1,7 @@
 """Segments: the windows that end in one span of time, stored together.
 
 A step reads and writes the segments it touches, and expiry drops whole segments. Windows without an end are partitioned by a hash
-of their key instead. The length of a span adapts to the number of windows (``SegmentPolicy``).
+of their key instead (endless.py). The length of a span adapts to the number of windows (``SegmentPolicy``).
 
 Count windows by key are partitioned by a hash of their key (row_windows.py: parts), since each key has its own numbers: those
 of a part that are not full are one segment, and full ones, which are only stored, are segmented by their ends. So the cost of a step
