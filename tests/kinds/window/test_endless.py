@@ -58,7 +58,7 @@ def stored(store):
     return sorted(set(generations(segments.index["segment"]).tolist())), segments.rows
 
 
-def test_counts_go_on_wherever_windows_are():
+def test_counts_continue_wherever_windows_are():
     store, expected, seen = DictStore(), dict[int, int](), set[int]()
     for number in range(40):
         users = [*range(number * 100, number * 100 + 200), number * 37 % 500]
