@@ -5,6 +5,7 @@ Stored tables: Arrow tables as bytes, each an entry under a name. Nothing is pic
 index       the contents of segments (kinds/window/state/segments.py)
 s<number>   a segment: windows (kinds/window/state/segments.py)
 i<number>   the inherited panes of a segment's windows (the same)
+h<number>   the hashes of keys at rest, a generation of windows without an end (kinds/window/state/endless.py)
 takes       the columns of the stage's inputs, as JSON (contract/stored.py)
 about       the stage's description, as JSON (flow.py), stored by the Spark runner
 windowings  the names of several windowings, as JSON (kinds/window/windowings.py); each has its entries under its name: name/s1

@@ -20,6 +20,8 @@ from beamish.tables.entries import FUSED, WINDOWINGS
 FORMAT = 4
 _OLDER = 3
 """The earlier format that this version reads (older.py)."""
+WITH_GENERATIONS = 1
+"""Added to the format while windows are in generations, which earlier versions would not find."""
 NOTE_FORMAT = 1
 """The format of the metadata of kinds other than windows."""
 _USUAL = {"direction": "backward", "as_of": "event_time"}
@@ -59,7 +61,7 @@ KIND_ENTRIES = (*_KINDS, OWN)
 
 def check_format(stored: int) -> None:
     """Check that this version can read a state of this format (StateError: another format)."""
-    if stored not in (_OLDER, FORMAT):
+    if stored not in (_OLDER, FORMAT, FORMAT + WITH_GENERATIONS):
         raise StateError(
             f"the checkpoint has state format {stored}, this version of beamish writes {FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"

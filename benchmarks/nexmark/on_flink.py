@@ -57,7 +57,8 @@ class FlinkQuery:
 
     Attributes:
         text: a SELECT.
-        columns: those that it reads, by table: a stream that is declared in Java has no projection of its own.
+        columns: those that it reads, by table: a stream that is declared in Java has no projection of its own. On Spark the inputs have
+            the same.
         config: settings of its own.
     """
 
@@ -127,7 +128,7 @@ QUERIES: Mapping[str, FlinkQuery] = {
             PARTITION BY seller ORDER BY bidTime ROWS BETWEEN 10 PRECEDING AND CURRENT ROW)
         FROM ({_WINNING})
         """,
-        _WINNING_COLUMNS,
+        {"auction": ("id", "seller", "dateTime", "expires"), "bid": ("auction", "bidder", "price", "dateTime")},
     ),
     "q7": FlinkQuery(
         """

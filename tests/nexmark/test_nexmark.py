@@ -1,6 +1,6 @@
 """Nexmark: the events are those of its generator, and beamish's answers those of plain Python."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -11,28 +11,31 @@ import beamish as bm
 from beamish.testing import TestStream
 from benchmarks.nexmark.answers import EXPECTED, expected, of_panes
 from benchmarks.nexmark.events import Settings, closing, tables, write
-from benchmarks.nexmark.on_beamish import queries
+from benchmarks.nexmark.on_beamish import late_queries, queries
+from benchmarks.nexmark.run import late
 
 SETTINGS = Settings(10_000, rate=100, group=100)
+LATE = late(Settings(4_000, rate=100))
 PARTS = 4
 
 
-def rows(first, last):
-    return {name: table.to_pylist() for name, table in tables(SETTINGS, first, last).items()}
+def rows(first, last, settings=SETTINGS):
+    return {name: table.to_pylist() for name, table in tables(settings, first, last).items()}
 
 
-def script(pipeline):
+def script(pipeline, settings=SETTINGS, parts=PARTS):
     """Bundles of events, each with the watermark after it."""
-    names, made = [source.name for source in pipeline.flow.sources], TestStream()
-    for part in range(PARTS):
-        own = rows(SETTINGS.events * part // PARTS, SETTINGS.events * (part + 1) // PARTS)
+    names, made, seen = [source.name for source in pipeline.flow.sources], TestStream(), dict[str | None, datetime]()
+    for part in range(parts):
+        own = rows(settings.events * part // parts, settings.events * (part + 1) // parts, settings)
         arrived = {"p_time": max(row["dateTime"] for row in own["bids"])}
         own["bids"] = [row | arrived for row in own["bids"]]
         for name in names:
             made = made.add(own[name or "bids"], input=name)
         for name in names:
-            latest = max(row["dateTime"] for row in own[name or "bids"])
-            made = made.advance_watermark_to(latest - timedelta(seconds=4), input=name)
+            times = [row["dateTime"] for row in own[name or "bids"]]
+            seen[name] = max([*times, seen.get(name, times[0])])
+            made = made.advance_watermark_to(seen[name] - timedelta(seconds=4), input=name)
     return made.advance_watermark_to_infinity()
 
 
@@ -42,6 +45,14 @@ def test_answers_are_those_of_plain_python(query):
     answer = expected(query, rows(0, SETTINGS.events))
     assert of_panes(query, bm.live(pipeline.run(script(pipeline)))) == answer
     assert len(answer) >= 5
+
+
+@pytest.mark.parametrize("query", late_queries())
+def test_late_rows_correct_the_answers(query):
+    bundles, answer = 10, expected(query, rows(0, LATE.events, LATE))
+    corrected, final = late_queries()[query], queries(LATE.longest_auction_ms)[query]
+    assert of_panes(query, bm.live(corrected.run(script(corrected, LATE, bundles)))) == answer
+    assert of_panes(query, bm.live(final.run(script(final, LATE, bundles)))) != answer
 
 
 def test_proportions_are_those_of_the_generator():

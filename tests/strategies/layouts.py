@@ -30,8 +30,10 @@ from beamish.testing import TestStream
 from tests.declared_options import stages
 from tests.upgrades.carried import carried
 
-SHORT = SegmentPolicy(few_segments=0, shortest_us=1, shortest_rows=1, periods=1)
-GROWING = SegmentPolicy(few_segments=1, few_windows=2, many_windows=3, shortest_us=1, shortest_rows=1, periods=1)
+_LEAST = {"shortest_us": 1, "shortest_apart_us": 1, "shortest_rows": 1, "periods": 1}
+_RESTING = {"recent_windows": 0, "recent_batches": 1, "most_generations": 2}
+SHORT = SegmentPolicy(few_segments=0, **_LEAST, **_RESTING)
+GROWING = SegmentPolicy(few_segments=1, few_windows=2, many_windows=3, **_LEAST, **_RESTING)
 SPANS = SpanPolicy(rows=2, first_us=1, few_spans=1)
 TABLE = TablePolicy(open_rows=2, spans=SPANS)
 POLICIES: dict[type[Any], list[Any]] = {

@@ -1,7 +1,7 @@
 """Segments: the windows that end in one span of time, stored together.
 
 A step reads and writes the segments it touches, and expiry drops whole segments. Windows without an end are partitioned by a hash
-of their key instead. The length of a span adapts to the number of windows (``SegmentPolicy``).
+of their key instead (endless.py). The length of a span adapts to the number of windows (``SegmentPolicy``).
 
 Count windows by key are partitioned by a hash of their key (row_windows.py: parts), since each key has its own numbers: those
 of a part that are not full are one segment, and full ones, which are only stored, are segmented by their ends. So the cost of a step
@@ -44,7 +44,7 @@ from beamish.kernels.identity import same_identity
 from beamish.kinds.window.plan.part import WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
 from beamish.kinds.window.plan.spec import same_state
-from beamish.tables.notes import FORMAT
+from beamish.tables.notes import FORMAT, WITH_GENERATIONS
 from beamish.tables.older import OLDER, upgraded
 from beamish.tables.records import HASHED
 from beamish.triggers.trigger import NEVER_US
@@ -97,6 +97,7 @@ class WindowNote:
         span_us: the length of a segment's span of ends.
         older: the metadata as written by an earlier version, while unchanged (older.py); None: written by this one.
         held: for a suppressed stage the name of the suppress and its number of buffered updates; None: never suppressed.
+        has_generations: whether windows are in generations (endless.py).
     """
 
     clocks: Clocks
@@ -104,6 +105,7 @@ class WindowNote:
     span_us: int
     older: Mapping[str, Any] | None = None
     held: Mapping[str, Any] | None = None
+    has_generations: bool = False
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> WindowNote:
@@ -114,7 +116,11 @@ class WindowNote:
     def about(self, plan: WindowPlan, parts: Iterable[WindowPart]) -> dict[str, Any]:
         """As JSON; ``parts``: those of the shard."""
         return {
-            **({"format": FORMAT, "spec": plan.spec} if self.older is None else self.older),
+            **(
+                {"format": FORMAT + WITH_GENERATIONS * self.has_generations, "spec": plan.spec}
+                if self.older is None
+                else self.older
+            ),
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,

@@ -15,14 +15,16 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import Flags, Ints
 from beamish.kinds.window.plan.part import Progress, WindowPart
 from beamish.kinds.window.plan.plan import WindowPlan
+from beamish.kinds.window.state.endless import Generations
 from beamish.kinds.window.state.segments import LAYOUT, Changed, WindowNote, part_of_counted
 from beamish.kinds.window.state.window_table import WindowTable, trigger_columns
 from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.records import parts_of_keys
-from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
+from beamish.tables.segment_policy import DEFAULT_POLICY, HASHED_SEGMENTS, SegmentPolicy, segment_numbers
 from beamish.tables.segments import Runs, Segmented, SegmentStore
 from beamish.tables.working_table import Pool
 from beamish.triggers.trigger import NEVER_US, WindowIndices
+from beamish.windows.within import Within
 
 Windows = Segmented[WindowTable]
 
@@ -117,6 +119,22 @@ class State:
         return segment_numbers(self.note.span_us, end_us, keys, key_at)
 
     @property
+    def generations(self) -> Generations:
+        """Those of windows without an end."""
+        return Generations(self.segments, self.policy)
+
+    @property
+    def has_generations(self) -> bool:
+        """Whether windows without an end may be in generations: an earlier format has none."""
+        return self.by_key is None and (self.note.older is None or self.changed.takes or self.changed.options)
+
+    def that_may_have(self, end_us: Ints, keys: Pool, key_at: Ints, progress: int | Ints) -> Flags:
+        """The segments that may have some windows, as in ``segments_of``: bool, one per entry of the index."""
+        needed = np.unique(self.segments_of(end_us, keys, key_at, progress))
+        found: Flags = np.isin(self.index["segment"], needed)
+        return found | self.generations.with_keys(end_us, keys, key_at) if self.by_key is None else found
+
+    @property
     def part_of_segments(self) -> Ints:
         """For windows partitioned by key the part of the keys of each segment: int64, one per entry of the index."""
         return part_of_counted(self.index["segment"])
@@ -140,7 +158,15 @@ class State:
         def target() -> Ints:
             return self.segments_of(table["end_us"], table.keys, table["key_at"], progress(np.arange(len(table))))
 
-        windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
+        def write(generation: Ints) -> None:
+            after = generation * HASHED_SEGMENTS
+            windows.write(lambda: target() + after, lambda at, runs: self._entries(table, at, runs, progress(at)))
+
+        if self.has_generations:
+            self.generations.write(windows, write)
+        else:
+            write(np.zeros(len(table), np.int64))
+        self.note.has_generations = bool(self.generations.numbers)
         watermark_us = self.note.clocks.watermark_us
         forwarded_us, reached = self.progress.forwarded_us(watermark_us), self.progress.of_all(watermark_us)
         for part in (self.progress, *self.parts):
@@ -188,6 +214,8 @@ class State:
 
 
 def _least_span_us(policy: SegmentPolicy, plan: WindowPlan) -> int:
+    window = plan.window
+    apart = not window.overlaps or isinstance(window, Within)
     return policy.least_span_us(
-        plan.window.period_us, plan.options.lateness, counts_rows=not plan.progress.by_watermark
+        window.period_us, plan.options.lateness, counts_rows=not plan.progress.by_watermark, apart=apart
     )

@@ -20,8 +20,7 @@ from beamish.windows.within import WithinInput
 def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
     """Load the segments that may have the windows of entries."""
     progress = step.progress_of_rows(bundle, entries.row)
-    needed = step.state.segments_of(entries.end_us, step.table.keys, entries.key_at, progress)
-    step.load(np.isin(step.state.index["segment"], np.unique(needed)))
+    step.load(step.state.that_may_have(entries.end_us, step.table.keys, entries.key_at, progress))
 
 
 def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
