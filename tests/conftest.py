@@ -161,18 +161,20 @@ in_memory()
 def quick_settings():
     """Settings of a session whose queries are many and short, with the state store that streaming pipelines need.
 
-    Nothing is compiled that would pay only in the long run, and what is compiled stays; and no program is started to read links
-    where a file of a checkpoint is renamed: some sixty per batch, by Spark's own choice among its file managers.
+    Nothing is compiled that would pay only in the long run, and what is compiled stays; no garbage is collected because classes are
+    loaded, and no stack is read to find a logger; and no program is started to read links where a file of a checkpoint is renamed:
+    some sixty per batch, by Spark's own choice among its file managers.
     """
     import pyspark
 
-    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn192m"
+    log = "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector"
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
     return {
         "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
-        "spark.driver.extraJavaOptions": f"{java} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
+        "spark.driver.extraJavaOptions": f"{java} {log} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
