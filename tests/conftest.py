@@ -45,6 +45,17 @@ def load_settings():
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """Look for no garbage while tests are collected, nor in what is: nearly all of it stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_itemcollected(item):
     """Mark the laws: the property tests in the files of laws (tests/budget.py)."""
     from hypothesis import is_hypothesis_test
@@ -67,6 +78,8 @@ def pytest_collection_finish(session):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
+    from tests.by_file import order
+
     for marker, asked in (
         ("servers", "BEAMISH_SERVERS"),
         ("kafka", "BEAMISH_KAFKA"),
@@ -84,6 +97,15 @@ def pytest_collection_modifyitems(config, items):
             # A session per process: programs that readers run are in one, all else in the other.
             programs = item.path.parent.name in ("docs", "examples")
             item.add_marker(pytest.mark.xdist_group("programs" if programs else "spark"))
+    items.sort(key=order)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run the tests of a file in one process, with ``--dist loadgroup``."""
+    from tests.by_file import ByFile
+
+    return ByFile(config, log) if config.option.dist == "loadgroup" else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -116,7 +138,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_unconfigure():
-    """Have what tasks of Spark froze that ran in this process (``spare_memory``) freed at exit: DuckDB lists what is not as leaked."""
+    """Have what is frozen freed at exit, also by tasks of Spark that ran in this process (``spare_memory``): DuckDB lists what is not as leaked."""
     gc.unfreeze()
 
 
@@ -139,18 +161,20 @@ in_memory()
 def quick_settings():
     """Settings of a session whose queries are many and short, with the state store that streaming pipelines need.
 
-    Nothing is compiled that would pay only in the long run, and what is compiled stays; and no program is started to read links
-    where a file of a checkpoint is renamed: some sixty per batch, by Spark's own choice among its file managers.
+    Nothing is compiled that would pay only in the long run, and what is compiled stays; no garbage is collected because classes are
+    loaded, and no stack is read to find a logger; and no program is started to read links where a file of a checkpoint is renamed:
+    some sixty per batch, by Spark's own choice among its file managers.
     """
     import pyspark
 
-    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn192m"
+    log = "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector"
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
     return {
         "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
-        "spark.driver.extraJavaOptions": f"{java} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
+        "spark.driver.extraJavaOptions": f"{java} {log} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",

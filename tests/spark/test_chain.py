@@ -116,7 +116,7 @@ def test_chain_on_spark_equals_chain_in_process(spark, name, script, restart_aft
     chain = CHAINS[name]
     expected = chain.run(script)
     assert {str(pane.timing) for pane in expected} == timings
-    on_spark = script.on_spark(spark, chain, shards=3, restart_after=restart_after)
+    on_spark = script.on_spark(spark, chain, shards=3, restart_after=restart_after, partitions=1)
     assert not differences(on_spark, expected, chain)
 
 
@@ -146,7 +146,7 @@ def test_conditions_and_computed_columns_between_stages_are_the_same_on_spark(sp
     first = TOTALS.where(pc.field("score") > 0).with_columns(half=pc.field("total").cast("double") / 2)
     second = BY_TOTAL.where(pc.field("half") < 3).accumulate(halves=Sum("half")).having(pc.field("users") > 0)
     chain = first.having(pc.field("user") != "eve").then(second)
-    assert not differences(chain.run(SHORT), SHORT.on_spark(spark, chain, shards=2), chain)
+    assert not differences(chain.run(SHORT), SHORT.on_spark(spark, chain, shards=2, partitions=1), chain)
     rows = [(datetime.fromtimestamp(r["ts"], UTC), r["user"], r["score"]) for r in BEFORE + AGAIN + LATE]
     df = spark.createDataFrame(rows, "ts timestamp, user string, score long")
     panes = chain.apply(df).select("total", "users", "halves", "pane.timing").collect()

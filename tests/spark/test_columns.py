@@ -291,7 +291,7 @@ def test_columns_of_a_user_that_begin_with_underscores_are_kept(spark):
     }
     (dropped,) = (pane for pane in panes if pane.kind is bm.PaneKind.DROPPED)
     assert dropped.values == UNDERSCORED[2]
-    assert not differences(script.on_spark(spark, pipeline), panes, pipeline)
+    assert not differences(script.on_spark(spark, pipeline, shards=2, partitions=1), panes, pipeline)
 
 
 def test_columns_of_a_user_that_begin_with_underscores_are_keys_of_chains(spark):
@@ -304,7 +304,7 @@ def test_columns_of_a_user_that_begin_with_underscores_are_keys_of_chains(spark)
         True: {"ops": 1, "__sign": "c"},
         None: {"ops": 1, "__sign": "d"},
     }
-    assert not differences(script.on_spark(spark, chain), panes, chain)
+    assert not differences(script.on_spark(spark, chain, shards=2, partitions=1), panes, chain)
 
 
 def spell(words, row):

@@ -48,13 +48,13 @@ SCRIPT = (
 @pytest.mark.parametrize("join", deep_after(1, [InnerJoin, LeftOuterJoin, RightOuterJoin, FullOuterJoin]))
 def test_a_join_on_spark_agrees_with_an_in_process_run(spark, join):
     pipeline = retracting(merged(), pairs=join("orders", "clicks"))
-    assert not differences(SCRIPT.on_spark(spark, pipeline), pipeline.run(SCRIPT), pipeline)
+    assert not differences(SCRIPT.on_spark(spark, pipeline, shards=2, partitions=1), pipeline.run(SCRIPT), pipeline)
 
 
 def test_inputs_are_accumulated_together_on_spark_as_in_process(spark):
     both = {"all_": Count(), "spent": Sum("amount").of("orders"), "rows": CoGroup("orders", "clicks")}
     pipeline = retracting(merged(), **both)
-    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(2,))
+    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(2,), shards=2, partitions=1)
     assert not differences(panes, pipeline.run(SCRIPT), pipeline)
 
 
@@ -65,7 +65,7 @@ def test_the_fastest_input_moves_the_watermark_on_spark_as_in_process(spark):
         wait_for=bm.FASTEST_INPUT,
     )
     pipeline = retracting(fastest, n=Count())
-    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(3,))
+    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(3,), shards=2, partitions=1)
     assert not differences(panes, pipeline.run(SCRIPT), pipeline)
 
 
@@ -85,7 +85,7 @@ def test_an_idle_input_lets_the_other_continue_on_spark_as_in_process(spark):
     pipeline = retracting(merged(clicks=bm.BoundedOutOfOrderness(0, idle_timeout=4)), n=Count())
     expected = pipeline.run(script)
     assert [pane.values for pane in expected if pane.timing == "ON_TIME"]
-    panes = script.on_spark(spark, pipeline, restart_after=(4,))
+    panes = script.on_spark(spark, pipeline, restart_after=(4,), shards=2, partitions=1)
     assert not differences(panes, expected, pipeline)
 
 
@@ -200,7 +200,7 @@ def test_a_stage_after_a_join_on_spark_agrees_with_an_in_process_run(spark):
     chain = evolve(joined, with_dropped=False).then(
         bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(rows=Count())
     )
-    panes = SCRIPT.on_spark(spark, chain)
+    panes = SCRIPT.on_spark(spark, chain, shards=2, partitions=1)
     assert panes
     assert not differences(panes, chain.run(SCRIPT), chain)
 
@@ -218,7 +218,7 @@ def test_an_input_without_rows_runs_on_spark_as_in_process(spark):
     script = TestStream((*SCRIPT.events[:1], *SCRIPT.events[2:4])).add([], input="clicks")
     expected = pipeline.run(script)
     assert [pane.values["pair"]["clicks"] for pane in expected] == [None] * len(expected) != []
-    assert not differences(script.on_spark(spark, pipeline), expected, pipeline)
+    assert not differences(script.on_spark(spark, pipeline, shards=2, partitions=1), expected, pipeline)
 
 
 WITHIN = bm.Within("20 seconds", of="orders", after="10 seconds")
@@ -231,7 +231,9 @@ def test_rows_at_most_a_span_apart_are_joined_on_spark_as_in_process(spark):
         True,
         False,
     }
-    assert not differences(SCRIPT.on_spark(spark, pipeline, restart_after=(2,)), expected, pipeline)
+    assert not differences(
+        SCRIPT.on_spark(spark, pipeline, restart_after=(2,), shards=2, partitions=1), expected, pipeline
+    )
 
 
 def test_batches_of_rows_at_most_a_span_apart_are_sparks_own_range_join(inputs, spark):
@@ -253,7 +255,7 @@ def test_conditions_of_inputs_on_spark_agree_with_in_process_runs(spark):
         clicks=bm.Pipeline().event_time("ts", inputs[1].watermark).key_by("uid").where(of_page),
     )
     pipeline = retracting(pipeline, spent=Sum("amount").of("orders"), clicks=Count().of("clicks"))
-    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(2,))
+    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(2,), shards=2, partitions=1)
     assert not differences(panes, pipeline.run(SCRIPT), pipeline)
 
 
@@ -266,7 +268,7 @@ def test_an_as_of_join_on_spark_applies_the_conditions_of_its_inputs(spark, stre
     rows = [{"at": 3, "user": "ann", "amount": 5}, {"at": 4, "user": "ann", "amount": 6}]
     script = TestStream().add(changes, input="rates").add(rows, input="orders").advance_watermark_to(9)
     if streams:
-        panes = script.on_spark(spark, pipeline)
+        panes = script.on_spark(spark, pipeline, shards=2, partitions=1)
         assert not differences(panes, pipeline.run(script), pipeline)
         return
     frames = {"rates": spark.createDataFrame(changes), "orders": spark.createDataFrame(rows)}

@@ -91,7 +91,7 @@ def test_fields_of_a_match_on_spark(spark, tmp_path):
     )
     want = [(pane.key, pane.values) for pane in chain.run(script)]
     assert [(key, values["s"], values["n"]) for key, values in want] == [({"rates.rate.src": "x"}, 4, 12)]
-    ran = script.on_spark(spark, chain, restart_after=[2], checkpoint=tmp_path)
+    ran = script.on_spark(spark, chain, restart_after=[2], checkpoint=tmp_path, shards=2, partitions=1)
     assert [(pane.key, pane.values) for pane in ran] == want
     checkpoint = str(tmp_path / "checkpoint")
     assert not bm.check_upgrade(spark, checkpoint, chain).changes

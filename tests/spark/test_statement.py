@@ -158,7 +158,7 @@ def test_what_users_of_ksqldb_type_gives_on_spark_what_a_script_gives(spark):
     ],
 )
 def test_a_script_runs_a_query_as_micro_batches(spark, query, script):
-    assert in_order(script.on_spark(spark, query)) == in_order(query.run(script))
+    assert in_order(script.on_spark(spark, query, shards=2, partitions=1)) == in_order(query.run(script))
 
 
 def utc(value):

@@ -5,6 +5,7 @@ import re
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -31,10 +32,11 @@ TYPES = {"i": pa.int64(), "ts": pa.int64(), **COLUMNS}
 ONCE_EACH = re.compile(r"('(?:''|[^'])*'|\"[^\"]*\")|\b([bcxysrnpqtudm])\b(?!['(])")
 
 
+@cache
 def chosen():
     """Expressions that have all operations between them, with the rows for which they do not fail, and whether they are conditions."""
     table = pa.Table.from_pylist(ROWS, schema=pa.schema(TYPES))
-    seen = set()
+    seen, found = set(), []
     for sql in EXPRESSIONS:
         made = expression(sql)
         ops = {
@@ -48,10 +50,8 @@ def chosen():
             with suppress(bm.SqlError):
                 is_condition |= pa.types.is_boolean(evaluate(made.node, table.slice(i, 1), made.text).type)
                 rows.append(i)
-        yield sql, rows, is_condition
-
-
-CHOSEN = [*chosen()]
+        found.append((sql, rows, is_condition))
+    return found
 
 
 def over_panes(sql):
@@ -138,13 +138,13 @@ def plain(value):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_function_gives_in_a_clause_what_spark_gives(both, place):
     """Each function in one of the clauses."""
-    agree(both, place, CHOSEN[PLACES.index(place) :: len(PLACES)])
+    agree(both, place, chosen()[PLACES.index(place) :: len(PLACES)])
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("place", PLACES)
 def test_every_function_gives_in_every_clause_what_spark_gives(both, place):
-    agree(both, place, CHOSEN)
+    agree(both, place, chosen())
 
 
 def agree(both, place, chosen):

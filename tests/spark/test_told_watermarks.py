@@ -55,7 +55,7 @@ def test_stages_after_a_merge_with_idle_inputs_follow_its_watermark(spark):
     chain = first.then(TOTALS.accumulating_and_retracting()).then(HOURS)
     expected = chain.run(SCRIPT)
     assert any(pane.timing == "ON_TIME" for pane in expected)
-    found = SCRIPT.on_spark(spark, chain, restart_after=[6], shards=3)
+    found = SCRIPT.on_spark(spark, chain, restart_after=[6], shards=3, partitions=1)
     assert not differences(expected, found, chain)
 
 

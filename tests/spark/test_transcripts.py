@@ -156,8 +156,8 @@ def test_transcripts_hold_on_spark(spark, case):
 
 
 def options_of(case):
-    """The limits of a suppress are per shard."""
-    return {"shards": 1} if "Buffer(" in case.pipeline else {}
+    """The limits of a suppress are per shard. Two partitions only in the search: each takes as long as the rest of a batch."""
+    return {"shards": 1 if "Buffer(" in case.pipeline else 2, "partitions": 2 if SECONDS else 1}
 
 
 def refused_as_said(spark, case, error, words):

@@ -126,7 +126,7 @@ WINDOWED = KEYED.trigger(Always()).allowed_lateness(100).accumulate(n=Count(), i
     ids=["sessions", "windowings", "rows"],
 )
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):
-    given = SCRIPT.on_spark(spark, pipeline, restart_after=(2,))
+    given = SCRIPT.on_spark(spark, pipeline, restart_after=(2,), shards=2, partitions=1)
     found = differences(pipeline.run(SCRIPT), given, pipeline)
     assert not found, "\n".join(found)
 

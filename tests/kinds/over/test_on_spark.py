@@ -156,7 +156,7 @@ def test_a_stream_with_a_restart_is_the_script(spark, by_key, tmp_path):
     script = TestStream().add([{"ts": 1, "user": "a", "x": 1}, {"ts": 5, "user": "b", "x": 2}]).advance_watermark_to(20)
     script = script.add([{"ts": 3, "user": "a", "x": 4}, {"ts": 0, "user": "a", "x": 8}])
     script = script.add([{"ts": 25, "user": "a", "x": 16}])
-    on_spark = script.trace_on_spark(spark, pipeline, restart_after=(1,), checkpoint=tmp_path)
+    on_spark = script.trace_on_spark(spark, pipeline, restart_after=(1,), checkpoint=tmp_path, shards=2, partitions=1)
     for (event, panes), (_, expected) in zip(on_spark, script.trace(pipeline), strict=True):
         assert by_key(panes) == by_key(expected), event
     checkpoint = tmp_path / "checkpoint"
@@ -206,7 +206,9 @@ def test_a_statement_with_over_on_a_stream_is_that_of_a_script(spark, by_key, or
     query = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
     script = TestStream().add([{"ts": 5, "user": "a", "x": 2}, {"ts": 7, "user": "a", "x": 1}])
     script = script.add([{"ts": 1, "user": "a", "x": 3}])
-    for (event, panes), (_, expected) in zip(script.trace_on_spark(spark, query), script.trace(query), strict=True):
+    for (event, panes), (_, expected) in zip(
+        script.trace_on_spark(spark, query, shards=2, partitions=1), script.trace(query), strict=True
+    ):
         assert by_key(panes) == by_key(expected), event
 
 

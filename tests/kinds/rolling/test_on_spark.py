@@ -41,7 +41,7 @@ LIFETIME = (
 
 def test_a_stream_with_a_restart_agrees_with_an_in_process_run(spark, by_key):
     for pipeline in (FEATURES, LIFETIME):
-        on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(1,))
+        on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(1,), shards=2, partitions=1)
         for (event, panes), (_, expected) in zip(on_spark, SCRIPT.trace(pipeline), strict=True):
             assert by_key(panes) == by_key(expected), event
 

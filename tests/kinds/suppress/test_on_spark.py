@@ -33,7 +33,7 @@ SCRIPT = (
 
 
 def check(spark, by_key, pipeline, script, **options):
-    on_spark = script.trace_on_spark(spark, pipeline, **options)
+    on_spark = script.trace_on_spark(spark, pipeline, partitions=1, **options)
     for (event, panes), (_, expected) in zip(on_spark, script.trace(pipeline), strict=True):
         assert by_key(panes) == by_key(expected), event
     return [pane for _, panes in on_spark for pane in panes]
@@ -82,7 +82,7 @@ def test_a_merge_that_joins_is_suppressed_until_its_windows_close(spark, by_key)
         .add([row("a", 9, 8)], input="clicks")
         .advance_watermark_to(40)
     )
-    panes = check(spark, by_key, joined, script, restart_after=(0,))
+    panes = check(spark, by_key, joined, script, shards=2, restart_after=(0,))
     assert [(pane.key["k"], pane.kind) for pane in sorted(panes, key=lambda pane: pane.key["k"])] == [
         ("a", bm.PaneKind.PANE),
         ("a", bm.PaneKind.PANE),

@@ -80,7 +80,7 @@ SAMPLE = ("nearest, with panes as its table",)  # the others in ``make test-deep
     [pytest.param(join, id=name, marks=[] if name in SAMPLE else [pytest.mark.deep]) for name, join in SHAPES.items()],
 )
 def test_a_join_on_spark_with_a_restart_agrees_with_an_in_process_run(spark, by_key, pipeline):
-    on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(3,))
+    on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(3,), shards=2, partitions=1)
     for (event, panes), (_, expected) in zip(on_spark, SCRIPT.trace(pipeline), strict=True):
         assert by_key(panes) == by_key(expected), event
 
@@ -88,7 +88,7 @@ def test_a_join_on_spark_with_a_restart_agrees_with_an_in_process_run(spark, by_
 def test_initial_rows_are_loaded_once(spark, by_key):
     begins = [rate(3, "EUR", 0.5), rate(40, "EUR", 4.0), rate(4, "CHF", 9.0)]
     script = TestStream().add([rate(10, "EUR", 1.0)]).add([rate(20, "EUR", 2.0), rate(20, "USD", 2.0)])
-    on_spark = script.trace_on_spark(spark, RATES, restart_after=(0,), initial=begins)
+    on_spark = script.trace_on_spark(spark, RATES, restart_after=(0,), initial=begins, shards=2, partitions=1)
     expected = script.trace(RATES, initial=begins)
     assert [by_key(panes) for _, panes in on_spark] == [by_key(panes) for _, panes in expected]
     taken_back = [pane for _, panes in expected for pane in panes if pane.kind is bm.PaneKind.RETRACTION]
@@ -178,11 +178,11 @@ def test_a_history_may_shrink_between_two_runs_and_not_grow(spark, by_key, tmp_p
     script = TestStream().add([rate(10, "EUR", 1.0)]).add([rate(20, "EUR", 2.0)])
     shorter = bm.Pipeline().event_time("ts", NOW).key_by("cur").versions(50, deleted="gone")
     longer = bm.Pipeline().event_time("ts", NOW).key_by("cur").versions(101, deleted="gone")
-    script.on_spark(spark, RATES, checkpoint=tmp_path)
+    script.on_spark(spark, RATES, checkpoint=tmp_path, shards=2, partitions=1)
     script = script.add([rate(30, "EUR", 3.0)])
-    script.on_spark(spark, shorter, checkpoint=tmp_path)
+    script.on_spark(spark, shorter, checkpoint=tmp_path, shards=2, partitions=1)
     with pytest.raises(Exception, match="may only shrink"):
-        script.add([rate(40, "EUR", 3.0)]).on_spark(spark, longer, checkpoint=tmp_path)
+        script.add([rate(40, "EUR", 3.0)]).on_spark(spark, longer, checkpoint=tmp_path, shards=2, partitions=1)
 
 
 def test_explain_of_versions_on_spark(spark):

@@ -37,7 +37,7 @@ def test_a_stream_with_a_restart_agrees_with_an_in_process_run_and_its_end_with_
         .add(rows(LATE))
         .advance_watermark_to_infinity()
     )
-    on_spark = script.on_spark(spark, NEARBY, restart_after=[1], shards=2)
+    on_spark = script.on_spark(spark, NEARBY, restart_after=[1], shards=2, partitions=1)
     panes = NEARBY.run(script)
     assert not differences(panes, on_spark, NEARBY)
     values = [(datetime.fromtimestamp(ts, UTC), card, amount) for ts, card, amount in (*ROWS, LATE)]

@@ -74,7 +74,7 @@ SCRIPT = (
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):
     expected = pipeline.run(SCRIPT)
     assert [pane for pane in expected if pane.kind is PaneKind.PANE]
-    given = SCRIPT.on_spark(spark, pipeline, restart_after=(2, 4))
+    given = SCRIPT.on_spark(spark, pipeline, restart_after=(2, 4), shards=2, partitions=1)
     found = differences(expected, given, pipeline)
     assert not found, "\n".join(found)
 
@@ -82,7 +82,7 @@ def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipel
 def test_a_checkpoint_lists_the_due_pairs(spark, tmp_path):
     pipeline = MERGED.window(bm.FixedWindows(30)).trigger(AfterWatermark(early=AfterCount(4))).accumulate(**once())
     script = TestStream(SCRIPT.events[:3])
-    script.trace_on_spark(spark, pipeline, shards=2, checkpoint=tmp_path)
+    script.trace_on_spark(spark, pipeline, shards=2, checkpoint=tmp_path, partitions=1)
 
     def due(rows):
         return [

@@ -17,7 +17,7 @@ def test_all_of_time_needs_no_event_time_on_spark(spark):
         COUNTS,
         COUNTS.accumulate(latest=Last("x")),
     ):  # summed up before they reach their shard, and as rows
-        panes = script.on_spark(spark, pipeline, restart_after=(1,))
+        panes = script.on_spark(spark, pipeline, restart_after=(1,), shards=2, partitions=1)
         assert not differences(panes, pipeline.run(script), pipeline)
 
 

@@ -49,7 +49,7 @@ def test_several_windowings_on_spark_agree_with_in_process_runs(spark):
         .add([{"ts": 62, "team": "a", "score": 3}, {"ts": 5, "team": "b", "score": 4}])
         .advance_watermark_to_infinity()
     )
-    on_spark = script.on_spark(spark, pipeline, restart_after=[1], shards=3)
+    on_spark = script.on_spark(spark, pipeline, restart_after=[1], shards=3, partitions=1)
     assert not differences(pipeline.run(script), on_spark, pipeline)
 
 

@@ -157,7 +157,9 @@ EARLY = AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute"), late=Al
     ids=["idle", "brought", "stream", "sessions"],
 )
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):
-    found = differences(pipeline.run(SCRIPT), SCRIPT.on_spark(spark, pipeline, restart_after=(2,)), pipeline)
+    found = differences(
+        pipeline.run(SCRIPT), SCRIPT.on_spark(spark, pipeline, restart_after=(2,), shards=2, partitions=1), pipeline
+    )
     assert not found, "\n".join(found)
 
 
@@ -173,7 +175,7 @@ def test_rows_of_two_inputs_without_event_time_count_together(spark):
     )
     panes = both.run(script)
     assert [(pane.key["k"], pane.values["n"]) for pane in panes] == [("a", 3), ("b", 3)]
-    found = differences(panes, script.on_spark(spark, both, restart_after=(2,)), both)
+    found = differences(panes, script.on_spark(spark, both, restart_after=(2,), shards=2, partitions=1), both)
     assert not found, "\n".join(found)
 
 
