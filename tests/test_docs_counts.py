@@ -8,8 +8,6 @@ import pytest
 
 from tools import docs_counts
 
-pytestmark = pytest.mark.xdist_group("counts")  # counted once
-
 ROOT = Path(__file__).parent.parent
 PAGES = docs_counts.pages()
 LIMITS = {"README.md": 900, "docs/scale.md": 1200, "docs/reliability.md": 1200, "docs/mutation.md": 1200}

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-pytestmark = [pytest.mark.dear, pytest.mark.xdist_group("packaging")]  # built once
+pytestmark = pytest.mark.dear
 
 USERS_PROGRAM = """
 import pickle, sys

@@ -18,8 +18,6 @@ from beamish.plot.marks import LEAST_HEIGHT
 from beamish.testing import TestStream
 from tests.plot.scenes import SCORES, play
 
-pytestmark = pytest.mark.xdist_group("pictures of lessons")  # drawn once
-
 LESSONS = sorted((Path(__file__).parents[2] / "examples" / "lessons").glob("0[1-8]_*.py"))
 
 
