@@ -29,8 +29,8 @@ class SegmentPolicy:
         shortest_apart_us: the lower bound if a row is in few windows, so that a batch touches only the last segments.
         unknown_period_us: the least span if the window option has no known period.
         most_segments: maximum number of segments within the allowed lateness.
-        recent_windows, recent_batches: with more recent windows without an end than this, and than so many times those that change in a
-            step, the others become a generation (``kinds/window/state/endless.py``).
+        recent_windows, recent_batches: more recent windows without an end than the first, and than the second times those that change in
+            a step, become a generation (``kinds/window/state/endless.py``).
         most_generations: with as many, the next one takes all their windows.
         shortest_rows, periods: for count windows by key, the least span of full ones in rows and in periods.
     """

@@ -3,7 +3,7 @@
     python -m benchmarks.nexmark.engine_alone --folder build/nexmark/3000000-1-100000-1000-40 [--queries "q5 q8"] [--profile 40]
 
 A batch is a file of each input, as on Spark, and each shard is opened from its bytes in each batch, whose first quarter is not counted.
-``--profile``: the functions that take most of it, so many, by their own time and by that of all that they call.
+``--profile 40``: the 40 functions that take most of it, by their own time and by that of all that they call.
 """
 
 from __future__ import annotations
