@@ -157,7 +157,7 @@ class Put:
                     time = round(value * SECOND) - self.shift
                     yield name, time // SECOND if time % SECOND == 0 else time / SECOND
                 case "key":
-                    yield name, self.names.get(value, value)
+                    yield name, self.names.get(str(value), value)
                 case _:
                     yield name, value
 
@@ -308,7 +308,7 @@ def _to_beam(query: Query) -> Put:
     steps: list[Step] = []
     now = None
     for step, event in query.steps:
-        mark = event.get("watermark")
+        mark: Any = event.get("watermark")
         if "rows" in event:
             rows = [{name: row[name] for name in ("ts", "key", "n")} for row in event["rows"]]
             steps.append((step, {"rows": rows}))

@@ -237,8 +237,9 @@ class _Range:
             self.waiting.append(row)
             self.timers.add(ts)
             if self.until is None or self.until < ts + span + MILLISECOND:
-                self.until = ts + span * 3 // 2 // MILLISECOND * MILLISECOND + MILLISECOND
-                self.timers.add(self.until)
+                until = ts + span * 3 // 2 // MILLISECOND * MILLISECOND + MILLISECOND
+                self.until = until
+                self.timers.add(until)
 
     def due(self, now: int, span: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """The rows that a watermark emits, each with its frame."""
