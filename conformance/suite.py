@@ -12,7 +12,7 @@ VERSION = 1
 LEVELS = ("windows", "triggers", "sessions", "joins", "changes", "retractions")
 Case = dict[str, Any]
 Answer = Mapping[str, Any]
-"""``rows``, or the reason without them: ``refused``, ``failed`` or ``unsupported``."""
+"""``rows``, or the reason without them: ``refused``, ``failed`` or ``unsupported``. ``without``: fields that the engine does not tell."""
 
 
 def cases(levels: Iterable[str] = LEVELS) -> Iterator[Case]:
@@ -30,12 +30,13 @@ def question(case: Case) -> Case:
 def same(case: Case, one: Answer, other: Answer) -> bool:
     """Whether two answers are the same: in any order, by the fields that the case compares."""
     if "rows" in one and "rows" in other:
-        return _compared(case, one["rows"]) == _compared(case, other["rows"])
+        fields = {*case["fields"]}.difference(one.get("without", ()), other.get("without", ()))
+        return _compared(fields, one["rows"]) == _compared(fields, other["rows"])
     return any(why in one and why in other for why in ("refused", "failed"))
 
 
-def _compared(case: Case, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return sorted(json.dumps({name: _plain(row.get(name)) for name in case["fields"]}, sort_keys=True) for row in rows)
+def _compared(fields: Iterable[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps({name: _plain(row.get(name)) for name in fields}, sort_keys=True) for row in rows)
 
 
 def _plain(value: Any) -> Any:
@@ -52,12 +53,13 @@ def _plain(value: Any) -> Any:
 def verdict(case: Case, answer: Answer) -> tuple[str, list[str]]:
     """How an answer compares with the recorded ones, and with which engines' it is the same.
 
-    ``agrees``: with all engines. ``takes a side``: engines differ, and it agrees with one. ``differs``: from all of them. Or
-    ``unsupported``.
+    ``agrees``: with all engines that can express the case. ``takes a side``: they differ, and it agrees with one. ``differs``: from all of
+    them. Or ``unsupported``.
     """
     if "unsupported" in answer:
         return "unsupported", []
-    sides = [engine for engine, recorded in case["answers"].items() if same(case, recorded, answer)]
-    if len(sides) == len(case["answers"]):
+    asked = {engine: recorded for engine, recorded in case["answers"].items() if "unsupported" not in recorded}
+    sides = [engine for engine, recorded in asked.items() if same(case, recorded, answer)]
+    if len(sides) == len(asked):
         return "agrees", sides
     return ("takes a side" if sides else "differs"), sides

@@ -33,7 +33,7 @@ def _picture(decision: Decision) -> str:
     return picture.svg(
         {
             "pipeline": pipeline_of(decision.peer, decision.case),
-            "script": script_of(decision.case),
+            "script": script_of(decision.peer, decision.case),
             "answers": {engine: answer_of(decision.peer, decision.case, rows) for engine, rows in answers.items()},
         },
         answers=True,

@@ -1,7 +1,7 @@
 """The cases of the conformance suite in terms of a peer's cases, and back: names that any engine has, times in seconds.
 
 A pipeline tells what moves its watermark: ``script`` (its own events), ``rows`` (the greatest event time so far, before each row) or
-``batches`` (so far, less ``delay``, after each batch).
+``batches`` (so far, less ``delay``, after each batch). Scripts have the end that a peer's program adds.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from peers.peer import Case, Row
+from peers.spark.batches import CLOCK, sides_of
 
 SECOND = 1_000_000
 SPANS = (
@@ -48,6 +49,7 @@ WINDOWS = {
     "CUMULATE": "cumulative",
     "SESSION": "session",
 }
+SPARK_END = 10**6 * SECOND
 BEAM = {"mode": "accumulation", "on_time": "on_time_pane", "closing": "closing_pane", "combiner": "timestamp"}
 CALLS = {"AfterAny": "any", "AfterAll": "all", "AfterEach": "each"}
 CONSTANTS = {"Default": "default", "Never": "never"}
@@ -148,12 +150,28 @@ def case_of(pipeline: Mapping[str, Any], script: list[dict[str, Any]]) -> tuple[
         elif name not in ("kind", "watermark"):
             case[_flip(BEAM).get(name, name)] = value if name not in SPANS or flink else micros(value)
     case["script"] = [_event(event, micros, ("time", "ts"), ("deleted", "gone")) for event in script]
+    case["script"] = case["script"][: len(script) - len(_end_of(peer, case))]
     return peer, case
 
 
-def script_of(case: Case) -> list[dict[str, Any]]:
-    """The events of a case, in seconds."""
-    return [_event(event, seconds, ("ts", "time"), ("gone", "deleted")) for event in case["script"]]
+def script_of(peer: str, case: Case) -> list[dict[str, Any]]:
+    """The events of a case, in seconds, with its end."""
+    events = [*case["script"], *_end_of(peer, case)]
+    return [_event(event, seconds, ("ts", "time"), ("gone", "deleted")) for event in events]
+
+
+def _end_of(peer: str, case: Case) -> list[dict[str, Any]]:
+    """What a peer's program adds at the end: a watermark, records that move it, a batch of them."""
+    match peer:
+        case "flink" | "flink_over" if case["kind"] != "over":
+            return [{"watermark": "infinity"}]
+        case "kafka_streams" if case["kind"] == "join":
+            last = max((row["ts"] for event in case["script"] for row in event["rows"]), default=0)
+            time = last + case["before"] + case["after"] + case["grace"] + SECOND
+            return [{"rows": [{"ts": time, "key": "tick", "n": -1, "input": side}]} for side in ("left", "right")]
+        case "spark":
+            return [{"rows": [{"ts": SPARK_END, "key": CLOCK, "n": -1, "input": side} for side in sides_of(case)]}]
+    return []
 
 
 def _event(event: Mapping[str, Any], convert: Any, time: tuple[str, str], gone: tuple[str, str]) -> dict[str, Any]:
@@ -176,7 +194,24 @@ def answer_of(peer: str, case: Case, rows: list[Row]) -> dict[str, Any]:
     if any(row.get("refused") for row in rows):
         answer["warns"] = "rows may be lost"
     shown = [row for row in rows if row["stream"] not in (["refused"], ["expired"], ["described"])]
-    return answer | {"rows": [dict(_public(peer, case, row)) for row in shown]}
+    return answer | {"rows": [told for row in shown for told in _told(peer, case, row)]}
+
+
+def _told(peer: str, case: Case, row: Row) -> Iterator[dict[str, Any]]:
+    """A row by public names; a pair as often as it comes, with its steps if they are compared."""
+    if case.get("kind") not in ("join", "window_join", "as_of"):
+        yield dict(_public(peer, case, row))
+        return
+    left, right = (row["left"], row["right"]) if "left" in row else row["stream"]
+    steps = row.get("steps", row.get("times", row["place"]))
+    for step in steps if isinstance(steps, list) else [None] * steps:
+        yield {"left": left, "right": right} | ({} if step is None else {"step": step})
+
+
+def _emitted(case: Case, after: int | None) -> int:
+    """The step of the first watermark beyond one; the end of the script."""
+    marks = ((step, event["watermark"]) for step, event in enumerate(case["script"]) if "watermark" in event)
+    return next((step for step, mark in marks if after is None or mark > after), len(case["script"]))
 
 
 def _whole(time: int | None) -> int | None:
@@ -207,6 +242,7 @@ def _public(peer: str, case: Case, row: Row) -> Iterator[tuple[str, Any]]:
         yield from (("step", place[0]), ("full", True))
     elif "rows" in row and len(place) == 3:
         start, end = (place[2], place[1]) if peer.startswith("kafka") else (place[1], place[2])
+        end += peer == "spark" and case["kind"] == "session"  # whose gap is 1 us shorter
         yield from (("step", place[0]), ("key", stream[0]), ("start", seconds(start)), ("end", seconds(end)))
         yield "rows", row["rows"]
     elif "rows" in row and len(place) == 2:
@@ -218,16 +254,10 @@ def _public(peer: str, case: Case, row: Row) -> Iterator[tuple[str, Any]]:
         yield from (("key", stream[0]), ("time", seconds(stream[1])), ("n", row["n"]))
         yield "since", None if row["since"] is None else seconds(row["since"] * 1000)
         return
-    elif "left" in row:
-        yield from (("left", row["left"]), ("right", row["right"]))
-        yield from ((name, row[name]) for name in ("steps",) if name in row)
-        if place:
-            yield "step", place[0]
-        return
     else:
         yield "row", stream
         yield from ((name, value) for name, value in row.items() if name not in ("stream", "place", "after"))
     if "replaced" in row:
         yield "replaces", row["replaced"]
     if "after" in row:
-        yield "after_watermark", seconds(row["after"])
+        yield "step", _emitted(case, row["after"])

@@ -40,6 +40,7 @@ from beamish.statement.top_rows import (
     top_rows,
 )
 from beamish.triggers import AfterCount, AfterWatermark, Always
+from beamish.windows import Sessions
 
 _OF_FRAME = ("FIRST_VALUE", "LAST_VALUE")
 _COUNTS: Mapping[str, Callable[[], Accumulation]] = {"ROW_NUMBER": RowNumber, "RANK": Rank, "DENSE_RANK": DenseRank}
@@ -123,6 +124,7 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
     if read.is_of_windows:
         keys = [before.column(tree) for tree in read.rows.partition or ()]
+        _check_sessions(text, read, owners, keys)
         assert read.rows.time is not None  # noqa: S101 - a window function names it
         every = TopRows(_EVERY, by=read.rows.time.text, least=True)
         return _compiled_rows(text, read, every, start, before, keys, kept, sources)
@@ -154,6 +156,18 @@ def compiled_over(text: Text, read: Statement, sources: Sources, aggregates: Use
     hidden = frozenset(map(str.lower, (*(one.name for one in rows.computed), "timestamp", "window", "pane", "dropped")))
     places = {f"accumulate({name}=": item.over.start for item in read.items if item.over for name in accumulations}
     return OverRows(stage, rows, shown, hidden, keys, having, places, text, read.chosen)
+
+
+def _check_sessions(text: Text, read: Statement, owners: Sequence[str], keys: Sequence[str]) -> None:
+    """Refuse WHERE on rows of sessions, which in Flink the rows that it leaves out belong to; on keys it leaves out whole sessions."""
+    columns = () if read.where is None else columns_of(read.where)
+    others = [column for column in columns if path_of(column, owners)[0].lower() not in map(str.lower, keys)]
+    if others and isinstance(read.rows.windows, Sessions):
+        raise text.error(
+            read.begins["WHERE"],
+            "WHERE over SESSION: in Flink the rows that it leaves out belong to sessions too; take it out, and filter what .apply(df) gives, "
+            "or df for sessions of the others alone",
+        )
 
 
 def _compiled_rows(  # noqa: PLR0917 - the parts of a statement

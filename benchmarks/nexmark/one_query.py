@@ -98,7 +98,9 @@ def run(said: Mapping[str, Any]) -> dict[str, Any]:
         except SqlError as error:
             return {"refused": f"SqlError: {str(error).partition(chr(10))[0]}"}
         except AnalysisException as error:
-            return {"refused": error.getCondition() or str(error).partition("\n")[0]}
+            if error.getCondition() not in on_spark.REFUSALS:
+                raise
+            return {"refused": error.getCondition()}
         peak, done = [0.0], threading.Event()
         watch = threading.Thread(target=_watch, args=(peak, done))
         watch.start()

@@ -16,18 +16,17 @@ from apache_beam.runners.direct.test_stream_impl import _TestStream
 from conformance.adapter import serve
 from conformance.suite import Case
 from peers.beam_python import program
-from peers.neutral import answer_of, case_of
-from peers.translated import to_beam_python
+from peers.neutral import case_of
+from peers.queries import REASONS, put
 
 
 def answer(case: Case) -> Mapping[str, Any]:
     """The answer of Beam Python, or that it has no such pipeline."""
-    peer, given = case_of(case["pipeline"], case["script"])
-    asked = to_beam_python(given) if peer == "beam" else None
-    if asked is None:
-        return {"unsupported": "no such pipeline"}
-    found = program.answer(asked)
-    return answer_of("beam_python", asked, [{"stream": [row["key"]], "place": [], **row} for row in found["panes"]])
+    asked = put("beam_python", *case_of(case["pipeline"], case["script"]))
+    if isinstance(asked, str):
+        return {"unsupported": asked, "reason": REASONS[asked]}
+    found = program.answer(asked.case)
+    return asked.answer([{"stream": [row["key"]], "place": [], **row} for row in found["panes"]])
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ from typing import Any
 from conformance.adapter import serve
 from conformance.suite import Case
 from peers.compare import peer_of
-from peers.neutral import answer_of, case_of
+from peers.neutral import case_of
+from peers.queries import own
 
 
 def answer(case: Case) -> Mapping[str, Any]:
     """The answer of beamish."""
     peer, given = case_of(case["pipeline"], case["script"])
-    return answer_of(peer, given, peer_of(peer).here(given))
+    return own(peer, given).answer(peer_of(peer).here(given))
 
 
 if __name__ == "__main__":

@@ -31,8 +31,7 @@ class Slot:
     rows: list[int] = attrs.Factory(list)
     holds: list[int] = attrs.Factory(list)
     values: dict[str, list[int]] = attrs.Factory(dict)
-    """By name: counts, the part of an AfterEach, whether it is late, and the numbers of panes."""
-    timers: dict[tuple[str, str], int] = attrs.Factory(dict)
+    """By name: counts, the part of an AfterEach, whether it is late or has a timer, and the numbers of panes."""
 
 
 @attrs.define
@@ -41,6 +40,14 @@ class Key:
 
     slots: dict[int, Slot] = attrs.Factory(dict)
     windows: dict[Window, list[int]] = attrs.Factory(dict)
+    timers: dict[int, dict[tuple[str, str], int]] = attrs.Factory(dict)
+    """By the number of a slot, in the order in which they were set: due ones of one time fire in it."""
+
+    def clear_timer(self, number: int, timer: tuple[str, str]) -> None:
+        """Delete a timer."""
+        self.timers.get(number, {}).pop(timer, None)
+        if not self.timers.get(number):
+            self.timers.pop(number, None)
 
 
 @attrs.define
@@ -57,12 +64,13 @@ class Context:
 
     def set_timer(self, name: str, domain: str, time: int) -> None:
         """Set a timer: one per name."""
-        self.model.slot(self.window).timers[self.prefix + name, domain] = time
+        key, number = self.model.key, self.model.number(self.window)
+        key.timers.setdefault(number, {})[self.prefix + name, domain] = time
 
     def clear_timer(self, name: str, domain: str) -> None:
         """Delete a timer."""
-        for slot in self.model.slots(self.window):
-            slot.timers.pop((self.prefix + name, domain), None)
+        for number in self.model.key.windows.get(self.window, []):
+            self.model.key.clear_timer(number, (self.prefix + name, domain))
 
     def add(self, name: str, value: int = 1) -> None:
         """Add a value."""
@@ -123,7 +131,9 @@ class Trigger:
             case "default":
                 context.set_timer(str(context.window), EVENT, context.window[1])
             case "after_processing_time":
-                context.set_timer("", CLOCK, clock + self._delay)
+                if not context.get("has_timer"):
+                    context.set_timer("", CLOCK, clock + self._delay)
+                context.add("has_timer")
             case "element_count":
                 context.add("count")
             case "after_end_of_window":
@@ -246,6 +256,8 @@ class Trigger:
         match self.kind:
             case "default":
                 context.clear_timer(str(context.window), EVENT)
+            case "after_processing_time":
+                context.clear("has_timer")
             case "element_count":
                 context.clear("count")
             case "after_end_of_window":
@@ -333,12 +345,16 @@ class Model:
         """All state of a window."""
         return [self.key.slots.setdefault(number, Slot()) for number in self.key.windows.get(window, [])]
 
-    def slot(self, window: Window) -> Slot:
-        """The state that new values go to."""
+    def number(self, window: Window) -> int:
+        """The number of the state that new values go to."""
         numbers = self.key.windows
         if window not in numbers:
             numbers[window] = [max((one for some in numbers.values() for one in some), default=0) + 1]
-        return self.slots(window)[0]
+        return numbers[window][0]
+
+    def slot(self, window: Window) -> Slot:
+        """The state that new values go to."""
+        return self.key.slots.setdefault(self.number(window), Slot())
 
     def add(self, window: Window, name: str, value: int = 1) -> None:
         """Add a value."""
@@ -365,8 +381,8 @@ class Model:
                 (
                     (time, name, number, timer)
                     for name, key in self.keys.items()
-                    for number, slot in key.slots.items()
-                    for timer, time in slot.timers.items()
+                    for number, timers in key.timers.items()
+                    for timer, time in timers.items()
                     if time <= (self.input if timer[1] == EVENT else self.clock)
                 ),
                 key=lambda one: one[0],
@@ -375,7 +391,7 @@ class Model:
                 return
             for time, name, number, timer in due:
                 self._enter(name)
-                self.key.slots[number].timers.pop(timer, None)
+                self.key.clear_timer(number, timer)
                 self._on_timer(number, timer[1], time)
             self._refresh()
         raise RunnerError("timers without end")

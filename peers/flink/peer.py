@@ -126,7 +126,7 @@ def given(case: Case) -> Case:
     if case["kind"] == "updates":
         for fire in ("early-fire", "late-fire") if case["lateness"] else ("early-fire",):
             config |= {f"table.exec.emit.{fire}.enabled": "true", f"table.exec.emit.{fire}.delay": "0 ms"}
-        config["table.exec.emit.allow-lateness"] = f"{case['lateness']} s"
+        config["table.exec.emit.allow-lateness"] = f"{round(case['lateness'] * 1000)} ms"
     return {
         "sql": _sql(case),
         "config": config,

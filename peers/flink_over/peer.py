@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import attrs
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
@@ -160,7 +161,7 @@ def predicted(case: Case) -> list[Row]:
             return here(case | {"script": list(on_time(case))} if case["most"] == 1 else case)
         case "place":
             return _tied(case, list(_traced(case)))
-    return list(_frames(case))
+    return list(_ranges(case) if "span" in case["frame"] else _frames(case))
 
 
 def _tied(case: Case, rows: list[Row]) -> list[Row]:
@@ -183,26 +184,20 @@ def _tied(case: Case, rows: list[Row]) -> list[Row]:
 
 
 def _frames(case: Case) -> Iterator[Row]:
-    """Frames: bounded ones take each row after the last one emitted of its key, from 1970 on; all of them skip nulls.
-
-    Those of RANGE forget a key when its latest row is out of the frame.
-    """
+    """Frames: those of bounded ROWS take each row after the last one emitted of its key, from 1970 on; all of them skip nulls."""
     frame = case["frame"]
     bounded = len(frame) > 1
     least = 0 if case["before_1970"] else NEVER
     last: dict[tuple[Any, ...], int] = {}
     taken: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     waiting: list[dict[str, Any]] = []
-    arrived: list[dict[str, Any]] = []
     watermark = NEVER
     for event in [*case["script"], {"watermark": -NEVER}]:
-        accepted = [
+        waiting += [
             row
             for row in event.get("rows", [])
             if (row["ts"] > last.get(_key(case, row), least) if bounded else row["ts"] >= watermark)
         ]
-        waiting += accepted
-        arrived += accepted
         now = event.get("watermark", watermark)
         if now <= watermark:
             continue
@@ -214,22 +209,76 @@ def _frames(case: Case) -> Iterator[Row]:
             rows = _frame_of(frame, taken[_key(case, row)], row)
             yield _row(case, row["n"], _values(case, rows), None if watermark == NEVER else watermark)
             last[_key(case, row)] = row["ts"]
-        if "span" in frame:
-            ages = {_key(case, row): row["ts"] + frame["span"] for row in sorted(arrived, key=lambda row: row["ts"])}
-            gone = {key for key, age in ages.items() if now > age}
-            last = {key: ts for key, ts in last.items() if key not in gone}
-            taken = {key: rows for key, rows in taken.items() if key not in gone}
-            arrived = [row for row in arrived if _key(case, row) not in gone]
         watermark = now
 
 
+@attrs.define
+class _Range:
+    """The state of a key of a bounded RANGE, which Flink forgets one and a half spans after a row.
+
+    Attributes:
+        timers: when it is looked at: at the times of rows, and when it may be forgotten.
+        waiting: rows that are not emitted.
+        taken: rows of the frame.
+        last: the time of its last timer: rows must be later.
+        until: when it is forgotten.
+    """
+
+    timers: set[int] = attrs.Factory(set)
+    waiting: list[dict[str, Any]] = attrs.Factory(list)
+    taken: list[dict[str, Any]] = attrs.Factory(list)
+    last: int | None = None
+    until: int | None = None
+
+    def add(self, row: dict[str, Any], span: int, least: int) -> None:
+        """Take a row, unless it is not after the last timer."""
+        ts = row["ts"]
+        if ts > (least if self.last is None else self.last):
+            self.waiting.append(row)
+            self.timers.add(ts)
+            if self.until is None or self.until < ts + span + MILLISECOND:
+                until = ts + span * 3 // 2 // MILLISECOND * MILLISECOND + MILLISECOND
+                self.until = until
+                self.timers.add(until)
+
+    def due(self, now: int, span: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """The rows that a watermark emits, each with its frame."""
+        for time in sorted(time for time in self.timers if time < now):
+            self.timers.remove(time)
+            if self.until is not None and self.until <= time:
+                self.waiting, self.taken, self.last, self.until = [], [], None, None
+                continue
+            rows = sorted((row for row in self.waiting if row["ts"] == time), key=lambda row: row["n"])
+            self.waiting = [row for row in self.waiting if row["ts"] != time]
+            if rows:
+                self.taken = [row for row in self.taken if time - row["ts"] <= span] + rows
+            yield from ((row, list(self.taken)) for row in rows)
+            self.last = time
+
+
+def _ranges(case: Case) -> Iterator[Row]:
+    """Bounded RANGE: rows are late by the last timer of their key, which is forgotten some time after its rows."""
+    span, least = case["frame"]["span"], 0 if case["before_1970"] else NEVER
+    keys: dict[tuple[Any, ...], _Range] = {}
+    watermark = NEVER
+    for event in [*case["script"], {"watermark": -NEVER}]:
+        for row in event.get("rows", []):
+            keys.setdefault(_key(case, row), _Range()).add(row, span, least)
+        now = event.get("watermark", watermark)
+        if now > watermark:
+            after = None if watermark == NEVER else watermark
+            for key in keys.values():
+                yield from (_row(case, row["n"], _values(case, rows), after) for row, rows in key.due(now, span))
+            watermark = now
+
+
 def _frame_of(frame: Mapping[str, Any], taken: list[dict[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the frame that ends at a row: of ROWS those before it, of RANGE those of its time too."""
+    """The rows of the frame that ends at a row: of ROWS those before it, of unbounded RANGE those of its time too."""
     ordered = sorted(taken, key=lambda one: (one["ts"], one["n"]))
     if frame["is"] == "ROWS":
         at = ordered.index(row) + 1
         return ordered[max(0, at - frame.get("rows", at) - 1) : at]
-    return [one for one in ordered if row["ts"] - frame.get("span", -2 * NEVER) <= one["ts"] <= row["ts"]]
+    return [one for one in ordered if one["ts"] <= row["ts"]]
 
 
 def _values(case: Case, rows: list[dict[str, Any]]) -> list[Any]:

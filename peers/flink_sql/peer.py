@@ -238,7 +238,8 @@ def _alone(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(["TUMBLE", "HOP", "CUMULATE", "SESSION"]))
     source = draw(_function(kind, "rows", ["`of`", "key"] if kind == "SESSION" else ()))
     items = ["`of`", "n", "window_start", "window_end", "v + 1"]
-    return {"kind": f"alone {kind.lower()}", "compared": "table", "sql": _select(items, source, draw(_wheres))}
+    where = draw(st.sampled_from(["", "key IN ('red', 'blue')"]) if kind == "SESSION" else _wheres)
+    return {"kind": f"alone {kind.lower()}", "compared": "table", "sql": _select(items, source, where)}
 
 
 @st.composite

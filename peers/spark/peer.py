@@ -7,7 +7,7 @@ Normalised:
 - Each batch has a row of the key "clock" per input, at or after all others, which moves the watermark; a last batch has one far ahead. They are
   left out. So many cases share a query: few clocks are drawn.
 - Full joins with a time range are refused here, and not drawn.
-- Spark takes no row of a join or of dropDuplicatesWithinWatermark that is behind the watermark, so none is drawn; and no time before 1970,
+- Rows of a ``window_join`` are of the same window. Spark takes no row of a join or of dropDuplicatesWithinWatermark that is behind the watermark, so none is drawn; and no time before 1970,
   where its watermark begins.
 - ``window``, ``session``, ``updates``: rows with their batch. ``first``, ``join``: all rows, in any order.
 """
@@ -25,7 +25,7 @@ import pyspark
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.accumulations import Collect, InnerJoin, LeftOuterJoin, RightOuterJoin
+from beamish.accumulations import Collect, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.durations import Duration
 from beamish.instants import instant_us
 from beamish.pane import Pane
@@ -33,13 +33,13 @@ from beamish.testing import TestStream
 from beamish.triggers import Always
 from peers.cases import without_parts
 from peers.peer import Case, Peer, Row
+from peers.spark.batches import CLOCK, JOINS, sides_of, watermarks
 from tests.strategies.scripts import teams
 
 SECOND, TENTH = 1_000_000, 100_000
 BEGIN, END = 10_000 * SECOND, 10**6 * SECOND
 """Added to drawn times, and the time of the last row."""
-JOINS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin}
-CLOCK = "clock"
+PAIRS = {"inner": InnerJoin, "left": LeftOuterJoin, "right": RightOuterJoin, "full": FullOuterJoin}
 CLOCKS = 3
 """Clocks per query."""
 _LEAPS = [1, 5, 10, 10, 20, 30, 50, 100, 400]
@@ -58,15 +58,17 @@ _base = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """A query and batches of rows."""
-    kind = draw(st.sampled_from(["window", "updates", "session", "first", "join"]))
+    kind = draw(st.sampled_from(["window", "updates", "session", "first", "join", "window_join"]))
     case: Case = {"kind": kind, "delay": draw(st.sampled_from([0, 10, 50])) * TENTH}
     if kind in ("window", "updates"):
         case |= draw(_windows)
     if kind == "session":
         case["gap"] = draw(st.sampled_from([10, 40, 75])) * TENTH
     if kind == "join":
-        case["how"] = draw(st.sampled_from([*JOINS]))
+        case["how"] = draw(st.sampled_from(["inner", "left", "right"]))
         case["before"], case["after"] = (TENTH * side for side in draw(_spans))
+    if kind == "window_join":
+        case |= {"how": draw(st.sampled_from([*PAIRS])), "size": 50 * TENTH, "period": 50 * TENTH, "offset": 0}
     if kind == "first":
         case["delay"] = max(case["delay"], TENTH)
     clock = random.Random(json.dumps([case, draw(st.integers(1, CLOCKS))]))
@@ -79,7 +81,7 @@ _lags = st.one_of(st.integers(0, 40), st.integers(0, 10), st.sampled_from([45, 5
 @st.composite
 def _batches(draw: st.DrawFn, case: Case, clock: random.Random) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
-    sides = ["left", "right"] if case["kind"] == "join" else ["left"]
+    sides = sides_of(case)
     now, number = dict.fromkeys(sides, BEGIN), 0
     for _ in range(clock.randrange(2, 10)):
         behind = watermarks({**case, "script": events})[-1]
@@ -88,7 +90,7 @@ def _batches(draw: st.DrawFn, case: Case, clock: random.Random) -> list[dict[str
         for _ in range(draw(st.sampled_from([0, 1, 1, 2, 3]))):
             side = draw(st.sampled_from(sides))
             ts = now[side] - draw(_lags) * TENTH
-            if case["kind"] in ("first", "join"):
+            if case["kind"] in ("first", *JOINS):
                 ts = max(ts, behind + TENTH)
             batch.append({"ts": ts, "key": draw(teams), "input": side})
         batch.sort(key=lambda row: row["ts"])
@@ -100,19 +102,6 @@ def _batches(draw: st.DrawFn, case: Case, clock: random.Random) -> list[dict[str
 
 def _tick(side: str, ts: int) -> dict[str, Any]:
     return {"ts": ts, "key": CLOCK, "n": -1, "input": side}
-
-
-def watermarks(case: Case) -> list[int]:
-    """The watermark of each batch, and after the last."""
-    sides = ["left", "right"] if case["kind"] == "join" else ["left"]
-    delay: int = case["delay"]
-    latest = dict.fromkeys(sides, delay)
-    found = [0]
-    for event in case["script"]:
-        for row in event["rows"]:
-            latest[row["input"]] = max(latest[row["input"]], row["ts"])
-        found.append(max(found[-1], min(latest.values()) - delay))
-    return found
 
 
 def given(case: Case) -> Case:
@@ -130,7 +119,7 @@ def _own(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def there(case: Case, answer: Mapping[str, Any]) -> list[Row]:
     """The answer of Spark."""
-    if case["kind"] in ("first", "join"):
+    if case["kind"] in ("first", *JOINS):
         return _unordered(row[1:] for row in answer["rows"])
     return _in_windows(case, (tuple(row) for row in answer["rows"]))
 
@@ -155,7 +144,7 @@ def here(case: Case) -> list[Row]:
     batches = list(_traced(case))
     if case["kind"] == "first":
         return _unordered([pane.key["key"], pane.values["n"]] for _, pane in batches)
-    if case["kind"] == "join":
+    if case["kind"] in JOINS:
         return _unordered(pair for _, pane in batches for pair in _pairs(pane))
     return _in_windows(case, (_row(case, batch, pane) for batch, pane in batches))
 
@@ -174,9 +163,9 @@ def _pairs(pane: Pane) -> Iterator[list[Any]]:
 
 def _traced(case: Case) -> Iterator[tuple[int, Pane]]:
     """Panes, each with its batch."""
-    script, batches, join = TestStream(), [], case["kind"] == "join"
+    script, batches, join = TestStream(), [], case["kind"] in JOINS
     for number, (event, watermark) in enumerate(zip(case["script"], watermarks(case), strict=False)):
-        for side in ("left", "right") if join else ("left",):
+        for side in sides_of(case):
             rows = [_given(row, join) for row in _own(event["rows"]) if row["input"] == side]
             script = script.add(rows, **({"input": side} if join else {}))
             batches.append(number)
@@ -198,11 +187,14 @@ def _pipeline(case: Case) -> bm.Pipeline:
     if kind == "first":
         return _base.deduplicate("key", within=Duration(case["delay"]))
     rows = _base.key_by("key")
+    if kind == "window_join":
+        pair = PAIRS[case["how"]]("left", "right")
+        return bm.merge(left=rows, right=rows).window(bm.FixedWindows(Duration(case["size"]))).accumulate(pair=pair)
     if kind == "join":
         before, after = (Duration(case[name]) for name in ("before", "after"))
         right = case["how"] == "right"
         within = bm.Within(after, of="left", after=before) if right else bm.Within(before, of="right", after=after)
-        pair = JOINS[case["how"]]("left", "right")
+        pair = PAIRS[case["how"]]("left", "right")
         return bm.merge(left=rows, right=rows).window(within).accumulate(pair=pair)
     if kind == "session":
         return rows.window(bm.Sessions(Duration(case["gap"]))).accumulate(rows=Collect("n"))

@@ -37,11 +37,14 @@ def _query(options: Case, rows: DataFrame, right: DataFrame) -> DataFrame:
             return found.select("case", "key", F.unix_micros("w.start"), F.unix_micros("w.end"), "rows")
         case "first":
             return rows.dropDuplicatesWithinWatermark(["case", "key"]).select("case", "key", "n")
-    left = rows.alias("l")
-    before, after = (F.expr(f"interval {_span(options[side])}") for side in ("before", "after"))
-    near = F.col("r.ts").between(F.col("l.ts") - before, F.col("l.ts") + after)
+    if options["kind"] == "window_join":
+        rows, right = (side.withColumn("w", _window(options)) for side in (rows, right))
+        near = F.col("l.w") == F.col("r.w")
+    else:
+        before, after = (F.expr(f"interval {_span(options[side])}") for side in ("before", "after"))
+        near = F.col("r.ts").between(F.col("l.ts") - before, F.col("l.ts") + after)
     same = (F.col("l.case") == F.col("r.case")) & (F.col("l.key") == F.col("r.key"))
-    pairs = left.join(right.alias("r"), same & near, options["how"])
+    pairs = rows.alias("l").join(right.alias("r"), same & near, options["how"])
     return pairs.select(F.coalesce("l.case", "r.case"), "l.n", "r.n")
 
 

@@ -73,6 +73,7 @@ REFUSED = {
     f"{T}SELECT COUNT(*) FROM ^TUMBLE(TABLE t PARTITION BY k, DESCRIPTOR(ts), {MINUTE}) {BOUNDS}": "only SESSION has it",
     f"{T}SELECT ^COUNT(*) FROM {TUMBLE}": "GROUP BY window_start, window_end is missing",
     f"{T}SELECT COUNT(*) FROM {TUMBLE} ^GROUP BY window_start": "GROUP BY window_start, window_end",
+    f"{T}SELECT k FROM SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), {MINUTE}) ^WHERE x > 1": "WHERE over SESSION",
     f"{T}SELECT COUNT(*) FROM SESSION(TABLE t, DESCRIPTOR(ts), {MINUTE}) ^{BOUNDS}, k": r"groups of \['k'\] in sessions of \[\]",
     f"{T}SELECT window_start, COUNT(*) FROM {TUMBLE} {BOUNDS} HAVING ^window_start IS NULL": "in the SELECT list only",
     # windows under GROUP BY
