@@ -16,6 +16,7 @@ from beamish import accumulations as a
 from beamish import triggers as t
 from beamish.fusion.groups import APART, FUSE, Fuse
 from beamish.script import Bundle
+from beamish.tables.segment_policy import SegmentPolicy
 from beamish.testing import TestStream
 
 EVERY = t.AfterWatermark(early=t.AfterCount(2), late=t.AfterCount(1))
@@ -29,12 +30,14 @@ class Case:
         pipeline: the pipeline.
         before, after: the two halves of the script.
         fuse: which stages ran together.
+        policy: of segments, where the default one has no such state with a few rows.
     """
 
     pipeline: bm.Pipeline
     before: TestStream
     after: TestStream
     fuse: Fuse = APART
+    policy: SegmentPolicy | None = None
 
     @property
     def script(self) -> TestStream:
@@ -342,6 +345,12 @@ CASES = {
         .add([*rows(91, 92), *rows(92, team="blue")])
         .advance_watermark_to(99)
         .advance_watermark_to_infinity(),
+    ),
+    "generations": Case(
+        pipeline().window(bm.GlobalWindow()).trigger(t.Always()).accumulate(n=a.Count()),
+        TestStream().add([*rows(1, 3), *rows(2, team="blue"), *rows(3, team="green")]).add(rows(4, team="white")),
+        TestStream().add([*rows(5), *rows(6, team="white"), *rows(7, team="grey")]).add(rows(8, team="blue")),
+        policy=SegmentPolicy(recent_windows=0, recent_batches=1),
     ),
     "watermarks_per_key": Case(
         pipeline()

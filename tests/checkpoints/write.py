@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -50,7 +51,11 @@ def move(folder: Path, old: str, new: str) -> None:
 def stores_of(case: Case) -> list[DictStore]:
     """The state after the first half, shard by shard, each stage after its inputs."""
     kept = Kept()
-    run(case.pipeline.flow, case.before.events, Variation(shards=2, adapt=kept.keep, fuse=case.fuse))
+
+    def adapt(operator: Any) -> Operator:
+        return kept.keep(operator if case.policy is None else attrs.evolve(operator, policy=case.policy))
+
+    run(case.pipeline.flow, case.before.events, Variation(shards=2, adapt=adapt, fuse=case.fuse))
     return kept.stores
 
 
