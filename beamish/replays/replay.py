@@ -41,6 +41,7 @@ from beamish.replays.steps import (
 from beamish.replays.subject import Initial, Subject
 from beamish.replays.written import Written, test_name
 from beamish.script import Bundle, steps_of
+from beamish.statement.query import Query
 from beamish.testing import TestStream
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Replay:
         notes: sentences: what the replay rests on, and what it lacks.
     """
 
-    pipeline: Any
+    pipeline: Pipeline | Query
     initial: Initial
     script: TestStream
     batches: Sequence[int]

@@ -114,7 +114,7 @@ PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize(("task", "most"), [("packer", 109), ("processor", 115)])
+@pytest.mark.parametrize(("task", "most"), [("packer", 110), ("processor", 116)])
 def test_a_worker_imports_only_what_its_stage_runs(task, most, tmp_path):
     (tmp_path / "task").write_bytes(cloudpickle.dumps(tasks()[task]))
     program = f"""

@@ -239,10 +239,7 @@ class ShardProcessor(Acknowledged, Travelling):
     def _is_only_woken(self, number: int, came: Came) -> bool:
         """Whether a shard is called to apply changes (``rows/pack.py``), which a shard without state does not need."""
         return (
-            self._wakes is not WakePolicy.CALLED
-            and not self._observed
-            and number != FIRST_SHARD
-            and came == NOTHING_CAME
+            self._wakes is WakePolicy.WHEN_DUE and not self._observed and number != FIRST_SHARD and came == NOTHING_CAME
         )
 
     def _due_ms(self, due_us: int | None, timer_values: Any) -> int | None:
