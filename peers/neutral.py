@@ -161,7 +161,7 @@ def script_of(peer: str, case: Case) -> list[dict[str, Any]]:
 
 
 def _end_of(peer: str, case: Case) -> list[dict[str, Any]]:
-    """What a peer's program adds at the end: a watermark, records that move it, a batch of them."""
+    """The events that a peer's program appends to move the watermark to the end."""
     match peer:
         case "flink" | "flink_over" if case["kind"] != "over":
             return [{"watermark": "infinity"}]

@@ -56,7 +56,7 @@ class _UnsupportedError(Exception):
 
 @attrs.frozen
 class Query:
-    """What a case asks.
+    """The pipeline of a case, independent of the peer.
 
     Attributes:
         kind: ``FINAL``, ``UPDATES``, ``TRIGGERS``, or the kind of a peer's case.
@@ -163,7 +163,7 @@ class Put:
 
 
 def _last_of_steps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What each step leaves of a window, and what it replaces; rows of a window are numbered."""
+    """The last row of each window in each step, numbered per window; ``replaces`` is that of the step's first row."""
     left: dict[str, dict[str, Any]] = {}
     for at, row in enumerate(rows):
         slot = json.dumps([row["key"], row["start"], row["end"], row.get("step", f"row {at}")])
@@ -181,11 +181,11 @@ def own(peer: str, case: Case) -> Put:
     return Put(peer, case, list(range(len(case["script"]) + 2)), query_of(peer, case).kind)
 
 
-# What a case asks
+# Queries of cases
 
 
 def query_of(peer: str, case: Case) -> Query:
-    """What a case of a peer asks."""
+    """The query of a peer's case."""
     match peer:
         case "beam":
             return _of_beam(case)

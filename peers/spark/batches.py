@@ -1,4 +1,4 @@
-"""What moves the watermark of Spark's batches. Imported without Spark."""
+"""Watermarks of Spark's batches. Imported without Spark."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from beamish.spark.replay.asked import Asked
 from beamish.spark.replay.deletion_vectors import _PYTHONS, _Z85, deleted_rows, path_of
 from beamish.spark.replay.delta import _files, _first
 from beamish.spark.replay.delta_log import DeltaLog, GoneError, Position, RewrittenError, first_position
+from beamish.spark.replay.read_call import ReadCall
 from tests.replays.delta_in_memory import COMMITS, META, TABLE, Stored, add, at, commit, remove
 
 
@@ -99,10 +99,10 @@ def test_the_change_data_feed_is_of_its_own_files_or_of_added_and_removed_ones()
 def test_where_a_query_began():
     assert first_position(at(4, 2, snapshot=True), None) == at(4, snapshot=True)
     assert first_position(at(5), None) == at(4, snapshot=True)
-    assert _first(Asked("delta", {"startingVersion": "2"}, None), at(5)) == at(2)
+    assert _first(ReadCall("delta", {"startingVersion": "2"}, None), at(5)) == at(2)
     for options in ({"startingVersion": "latest"}, {"startingTimestamp": "2026-01-01"}):
         with pytest.raises(GoneError):
-            _first(Asked("delta", options, None), at(5))
+            _first(ReadCall("delta", options, None), at(5))
 
 
 def test_offsets_are_those_of_delta():
@@ -112,7 +112,7 @@ def test_offsets_are_those_of_delta():
 
 def test_options_of_the_stream_choose_files():
     def given(**options):
-        return [file["path"] for file in _files(TABLE, Asked("delta", options, None), at(2), at(6))]
+        return [file["path"] for file in _files(TABLE, ReadCall("delta", options, None), at(2), at(6))]
 
     assert given(ignoreChanges="true", excludeRegex="^e") == ["d", "d2", "d3", "f"]
     assert given(skipChangeCommits="true") == ["d", "e", "f"]

@@ -20,10 +20,10 @@ from beamish.replays.subject import Subject
 from beamish.replays.written import Written
 from beamish.replays.written import test_name as name_of
 from beamish.script import MicroBatch, Step
-from beamish.spark.replay.asked import Asked
 from beamish.spark.replay.delta import DeltaTable, PastDelta, _files
 from beamish.spark.replay.delta_log import DeltaLog
 from beamish.spark.replay.log import PastBatch, PastQuery
+from beamish.spark.replay.read_call import ReadCall
 from beamish.spark.replay.sources import (
     PastFiles,
     PastSession,
@@ -265,8 +265,8 @@ TOPICS = PastTopics('{"clicks": {"0": 3}}', frozenset({"clicks"}))
     ],
 )
 def test_the_topics_of_a_call_are_recognised(options, fits):
-    assert TOPICS.fits(Asked("kafka", options, None)) is fits
-    assert not TOPICS.fits(Asked("parquet", options, None))
+    assert TOPICS.fits(ReadCall("kafka", options, None)) is fits
+    assert not TOPICS.fits(ReadCall("parquet", options, None))
 
 
 def test_offsets_begin_where_the_query_began_and_new_partitions_at_their_first():
@@ -330,7 +330,9 @@ def upto(offset):
 @pytest.mark.parametrize(("first", "lost", "reads"), [(0, 0, 1), (3, 0, 1), (4, 1, 2), (5, 1, 2), (6, 2, 2), (9, 3, 2)])
 def test_batches_whose_records_are_gone(spark, first, lost, reads):
     topic, ends = Topic(first), [upto(end) for end in (5, 7, 9)]
-    asked = Asked("kafka", {"kafka.bootstrap.servers": "b", "subscribe": "clicks", "maxOffsetsPerTrigger": "2"}, None)
+    asked = ReadCall(
+        "kafka", {"kafka.bootstrap.servers": "b", "subscribe": "clicks", "maxOffsetsPerTrigger": "2"}, None
+    )
     spans = list(zip([None, *ends], ends, strict=False))
     assert TOPICS.lost(cast("Any", topic), asked, spans) == lost
     assert len(topic.asked) == reads
@@ -354,7 +356,7 @@ def test_batches_whose_records_are_gone(spark, first, lost, reads):
     ],
 )
 def test_the_folder_of_a_call_is_recognised(path, asked, fits):
-    assert PastFiles([(0, path)]).fits(Asked("json", {}, None, (asked,))) is fits
+    assert PastFiles([(0, path)]).fits(ReadCall("json", {}, None, (asked,))) is fits
 
 
 def test_a_reader_takes_the_calls_of_a_stream_reader():
@@ -364,9 +366,9 @@ def test_a_reader_takes_the_calls_of_a_stream_reader():
     spark.readStream.schema("a int").option("multiLine", 5).json("/in")
     spark.readStream.load("/in", format="orc")
     assert calls == [
-        Asked("kafka", {"subscribe": "t", "a": "true"}, None),
-        Asked("json", {"multiLine": "5"}, "a int", ("/in",)),
-        Asked("orc", {}, None, ("/in",)),
+        ReadCall("kafka", {"subscribe": "t", "a": "true"}, None),
+        ReadCall("json", {"multiLine": "5"}, "a int", ("/in",)),
+        ReadCall("orc", {}, None, ("/in",)),
     ]
     assert spark.conf == "of the session"
 
@@ -425,7 +427,7 @@ REFUSED = {
     "Kafka without a function": lambda: files_as_they_are({0: TOPICS}, [None]),
     "text files without a function": lambda: files_as_they_are({0: PastFiles([(0, "file:///in/1.txt")])}, [None]),
     "Delta without a function": lambda: files_as_they_are({0: PastDelta(cast("Any", None), "1f-2")}, [None]),
-    "commits that rewrite rows": lambda: _files(TABLE, Asked("delta", {}, None), position(2), position(6)),
+    "commits that rewrite rows": lambda: _files(TABLE, ReadCall("delta", {}, None), position(2), position(6)),
     "a feature of a table": lambda: DeltaTable(cast("Any", None), "/lake/plays", DeltaLog(Stored(MANAGED))).check(),
     "a value for the key of a join": lambda: Subject(app.pairs).read("red"),
     "initial rows of a query": lambda: Subject(VIEWS).tables([{"ts": 1}]),

@@ -23,7 +23,6 @@ from beamish.addresses import printable_text
 from beamish.errors import OptionError, StateError
 from beamish.instants import instant
 from beamish.kernels.column_names import PREFIX
-from beamish.spark.replay.asked import Asked, exists
 from beamish.spark.replay.deletion_vectors import deleted_rows, path_of
 from beamish.spark.replay.delta_log import (
     Action,
@@ -35,6 +34,7 @@ from beamish.spark.replay.delta_log import (
     RewrittenError,
     first_position,
 )
+from beamish.spark.replay.read_call import ReadCall, exists
 from beamish.spark.rows.columns import column
 from beamish.spark.runtime.session import check_connector
 
@@ -218,55 +218,55 @@ class PastDelta:
     table: str
     _tables: dict[tuple[str, tuple[str, ...]], DeltaTable | None] = attrs.Factory(dict)
 
-    def fits(self, asked: Asked) -> bool:
-        found = self._opened(asked)
+    def fits(self, call: ReadCall) -> bool:
+        found = self._opened(call)
         return found is not None and found.metadata["id"] == self.table
 
-    def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
-        table, is_feed = self._table(asked), _is_feed(asked)
+    def frame(self, spark: SparkSession, call: ReadCall, start: str | None, end: str | None) -> DataFrame:
+        table, is_feed = self._table(call), _is_feed(call)
         if end is None or start == end:
             return table.changes(0, "", []) if is_feed else table.rows([])
         last = Position.read(end)
-        first = _first(asked, last) if start is None else Position.read(start)
-        return self._changes(table, first, last) if is_feed else table.rows(_files(table, asked, first, last))
+        first = _first(call, last) if start is None else Position.read(start)
+        return self._changes(table, first, last) if is_feed else table.rows(_files(table, call, first, last))
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
-        table = self._table(asked)
+    def lost(self, spark: SparkSession, call: ReadCall, spans: Sequence[tuple[str | None, str | None]]) -> int:
+        table = self._table(call)
         moved = {place: span for place, span in enumerate(spans, 1) if span[1] is not None and span[0] != span[1]}
         ends = [Position.read(end).version for span in moved.values() for end in span if end is not None]
         if ends:
             table.log.read(min(ends), max(ends))
-        gone = [place for place, span in moved.items() if not self._has(table, asked, *span)]
+        gone = [place for place, span in moved.items() if not self._has(table, call, *span)]
         return max(gone, default=0)
 
-    def _has(self, table: DeltaTable, asked: Asked, start: str | None, end: str | None) -> bool:
+    def _has(self, table: DeltaTable, call: ReadCall, start: str | None, end: str | None) -> bool:
         """Whether all rows between two offsets are still there."""
         assert end is not None  # noqa: S101 - the source has moved
         last = Position.read(end)
         try:
-            first = _first(asked, last) if start is None else Position.read(start)
-            if _is_feed(asked):
+            first = _first(call, last) if start is None else Position.read(start)
+            if _is_feed(call):
                 files = table.log.in_snapshot(first, last)
                 files += [file for one in table.log.changes(first, last) for _, file in one.files]
             else:
-                files = _files(table, asked, first, last)
+                files = _files(table, call, first, last)
         except GoneError:
             return False
         return all(exists(self.spark, table.url(file)) for file in files)
 
-    def _opened(self, asked: Asked) -> DeltaTable | None:
-        if asked.format not in ("delta", TABLE) or not asked.paths:
+    def _opened(self, call: ReadCall) -> DeltaTable | None:
+        if call.format not in ("delta", TABLE) or not call.paths:
             return None
-        key = asked.format, asked.paths
+        key = call.format, call.paths
         if key not in self._tables:
-            place: str | None = asked.paths[0]
-            if asked.format == TABLE:
-                place = _location(self.spark, asked.paths[0])
+            place: str | None = call.paths[0]
+            if call.format == TABLE:
+                place = _location(self.spark, call.paths[0])
             self._tables[key] = None if place is None else DeltaTable.at(self.spark, place)
         return self._tables[key]
 
-    def _table(self, asked: Asked) -> DeltaTable:
-        table = self._opened(asked)
+    def _table(self, call: ReadCall) -> DeltaTable:
+        table = self._opened(call)
         assert table is not None  # noqa: S101 - it fits
         table.check()
         return table
@@ -292,10 +292,10 @@ class PastDelta:
         return reduce(DataFrame.unionByName, frames, table.changes(0, "", []))
 
 
-def _files(table: DeltaTable, asked: Asked, start: Position, end: Position) -> list[File]:
+def _files(table: DeltaTable, call: ReadCall, start: Position, end: Position) -> list[File]:
     """The files between two offsets (GoneError: a version is no longer there)."""
-    skips = True if _is_set(asked, "skipChangeCommits") else None
-    if skips is None and any(_is_set(asked, name) for name in ("ignoreChanges", "ignoreFileDeletion")):
+    skips = True if _is_set(call, "skipChangeCommits") else None
+    if skips is None and any(_is_set(call, name) for name in ("ignoreChanges", "ignoreFileDeletion")):
         skips = False
     try:
         files = table.log.files(start, end, skips=skips)
@@ -305,24 +305,24 @@ def _files(table: DeltaTable, asked: Asked, start: Position, end: Position) -> l
             f"({printable_text(error.operation)}), and the stream has neither the option ignoreChanges nor skipChangeCommits; give it "
             "the one that the query had"
         ) from None
-    excluded = asked.option("excludeRegex")
+    excluded = call.option("excludeRegex")
     return [file for file in files if excluded is None or not re.search(excluded, file["path"])]
 
 
-def _first(asked: Asked, end: Position) -> Position:
+def _first(call: ReadCall, end: Position) -> Position:
     """Where a query began (GoneError: its offsets do not tell)."""
-    version = asked.option("startingVersion")
-    if version == "latest" or asked.option("startingTimestamp") is not None:
+    version = call.option("startingVersion")
+    if version == "latest" or call.option("startingTimestamp") is not None:
         raise GoneError("the first version")
     return first_position(end, None if version is None else int(version))
 
 
-def _is_feed(asked: Asked) -> bool:
-    return _is_set(asked, "readChangeFeed") or _is_set(asked, "readChangeData")
+def _is_feed(call: ReadCall) -> bool:
+    return _is_set(call, "readChangeFeed") or _is_set(call, "readChangeData")
 
 
-def _is_set(asked: Asked, name: str) -> bool:
-    return (asked.option(name) or "").lower() == "true"
+def _is_set(call: ReadCall, name: str) -> bool:
+    return (call.option(name) or "").lower() == "true"
 
 
 def _location(spark: SparkSession, name: str) -> str | None:

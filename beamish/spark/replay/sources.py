@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 from beamish.addresses import printable, printable_text
 from beamish.errors import OptionError, StateError
-from beamish.spark.replay.asked import Asked, PastSource, exists, place_of
 from beamish.spark.replay.delta import TABLE, PastDelta
 from beamish.spark.replay.delta_log import Position
 from beamish.spark.replay.log import PastBatch, PastQuery
+from beamish.spark.replay.read_call import PastSource, ReadCall, exists, place_of
 from beamish.spark.runtime.session import check_connector
 
 FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
@@ -40,10 +40,10 @@ class PastFiles:
 
     files: Sequence[tuple[int, str]]
 
-    def fits(self, asked: Asked) -> bool:
-        if asked.format not in FORMATS:
+    def fits(self, call: ReadCall) -> bool:
+        if call.format not in FORMATS:
             return False
-        places = [os.path.abspath(place_of(_literal(path))) for path in asked.paths]  # noqa: PTH100 - it may be of another file system
+        places = [os.path.abspath(place_of(_literal(path))) for path in call.paths]  # noqa: PTH100 - it may be of another file system
         return not self.files or any(place_of(self.files[0][1]).startswith(place) for place in places)
 
     def paths(self, start: str | None, end: str | None) -> list[str]:
@@ -51,18 +51,18 @@ class PastFiles:
         first, last = (-1 if one is None else int(json.loads(one)["logOffset"]) for one in (start, end))
         return [path for number, path in self.files if first < number <= last]
 
-    def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
+    def frame(self, spark: SparkSession, call: ReadCall, start: str | None, end: str | None) -> DataFrame:
         paths = self.paths(start, end)
-        if not paths and asked.schema is not None:
-            schema: Any = asked.schema
+        if not paths and call.schema is not None:
+            schema: Any = call.schema
             return spark.createDataFrame([], schema)
-        reader = asked.reader(spark) if asked.schema is None else asked.reader(spark).schema(asked.schema)
-        if len(asked.paths) == 1 and asked.paths[0] == _literal(asked.paths[0]):
-            reader = reader.option("basePath", asked.paths[0])  # for columns in the names of folders
+        reader = call.reader(spark) if call.schema is None else call.reader(spark).schema(call.schema)
+        if len(call.paths) == 1 and call.paths[0] == _literal(call.paths[0]):
+            reader = reader.option("basePath", call.paths[0])  # for columns in the names of folders
         rows: DataFrame = reader.load(list(map(unquote, paths or [self.files[-1][1]])))
         return rows if paths else rows.where(F.lit(False))  # noqa: FBT003 - none of them
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
+    def lost(self, spark: SparkSession, call: ReadCall, spans: Sequence[tuple[str | None, str | None]]) -> int:
         gone = [
             place for place, span in enumerate(spans, 1) if not all(exists(spark, path) for path in self.paths(*span))
         ]
@@ -85,13 +85,13 @@ class PastTopics:
     first: str | None
     topics: frozenset[str]
 
-    def fits(self, asked: Asked) -> bool:
-        if asked.format != "kafka":
+    def fits(self, call: ReadCall) -> bool:
+        if call.format != "kafka":
             return False
-        if pattern := asked.option("subscribePattern"):
+        if pattern := call.option("subscribePattern"):
             return all(re.fullmatch(pattern, topic) for topic in self.topics)
-        named = asked.option("subscribe")
-        names = {one.strip() for one in named.split(",")} if named else set(json.loads(asked.option("assign") or "{}"))
+        named = call.option("subscribe")
+        names = {one.strip() for one in named.split(",")} if named else set(json.loads(call.option("assign") or "{}"))
         return names >= self.topics
 
     def _spans(self, start: str | None, end: str | None) -> dict[str, dict[str, tuple[int, int]]]:
@@ -105,10 +105,10 @@ class PastTopics:
                     found.setdefault(topic, {})[partition] = (first, last)
         return found
 
-    def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
+    def frame(self, spark: SparkSession, call: ReadCall, start: str | None, end: str | None) -> DataFrame:
         spans = self._spans(start, end)
         if not spans:
-            headers = (asked.option("includeHeaders") or "").lower() == "true"
+            headers = (call.option("includeHeaders") or "").lower() == "true"
             schema: Any = f"{_RECORD}{_HEADERS if headers else ''}"
             return spark.createDataFrame([], schema)
         bounds = [
@@ -116,7 +116,7 @@ class PastTopics:
             for place in (0, 1)
         ]
         parts = {topic: sorted(map(int, of)) for topic, of in spans.items()}
-        reader = asked.reader(spark).option("assign", json.dumps(parts)).option("failOnDataLoss", "false")
+        reader = call.reader(spark).option("assign", json.dumps(parts)).option("failOnDataLoss", "false")
         reader = reader.option("startingOffsets", json.dumps(bounds[0])).option("endingOffsets", json.dumps(bounds[1]))
         rows: DataFrame = reader.load()
         return rows
@@ -127,18 +127,20 @@ class PastTopics:
         least = rows.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
         return {(row["topic"], str(row["partition"])): row["first"] for row in least}
 
-    def _has_first(self, spark: SparkSession, asked: Asked, spans: Mapping[str, Mapping[str, tuple[int, int]]]) -> bool:
+    def _has_first(
+        self, spark: SparkSession, call: ReadCall, spans: Mapping[str, Mapping[str, tuple[int, int]]]
+    ) -> bool:
         """Whether the first record of each partition is there: then all are, and need not be looked for."""
         firsts = {topic: {number: max(first, 0) for number, (first, _) in of.items()} for topic, of in spans.items()}
         seconds = {topic: {number: first + 1 for number, first in of.items()} for topic, of in firsts.items()}
-        found = self._least(self.frame(spark, asked, json.dumps(firsts), json.dumps(seconds)))
+        found = self._least(self.frame(spark, call, json.dumps(firsts), json.dumps(seconds)))
         return len(found) == sum(map(len, firsts.values()))
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
-        if self._has_first(spark, asked, self._spans(spans[0][0], spans[-1][1])):
+    def lost(self, spark: SparkSession, call: ReadCall, spans: Sequence[tuple[str | None, str | None]]) -> int:
+        if self._has_first(spark, call, self._spans(spans[0][0], spans[-1][1])):
             return 0
         each = [self._spans(*span) for span in spans]
-        there = self._least(self.frame(spark, asked, spans[0][0], spans[-1][1]))
+        there = self._least(self.frame(spark, call, spans[0][0], spans[-1][1]))
         gone = [
             place
             for place, of in enumerate(each, 1)
@@ -155,16 +157,16 @@ class UnknownSource:
 
     offset: str | None
 
-    def fits(self, asked: Asked) -> bool:
-        return self.offset is None or asked.format not in (*FORMATS, "kafka", "delta")
+    def fits(self, call: ReadCall) -> bool:
+        return self.offset is None or call.format not in (*FORMATS, "kafka", "delta")
 
-    def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
+    def frame(self, spark: SparkSession, call: ReadCall, start: str | None, end: str | None) -> DataFrame:
         raise StateError(
-            f"replay: a source of format {asked.format!r} cannot be read again; files ({', '.join(FORMATS)}), Kafka topics and Delta "
+            f"replay: a source of format {call.format!r} cannot be read again; files ({', '.join(FORMATS)}), Kafka topics and Delta "
             "tables can: write the rows to one of these, and replay a query that reads it"
         )
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
+    def lost(self, spark: SparkSession, call: ReadCall, spans: Sequence[tuple[str | None, str | None]]) -> int:
         return 0
 
 
@@ -244,8 +246,8 @@ def _logged_files(spark: SparkSession, folder: str) -> Iterator[tuple[int, str]]
 class PastReader:
     """In place of Spark's ``DataStreamReader``."""
 
-    def __init__(self, load: Callable[[Asked], DataFrame]) -> None:
-        self._load, self._asked = load, Asked("parquet", {}, None)
+    def __init__(self, load: Callable[[ReadCall], DataFrame]) -> None:
+        self._load, self._call = load, ReadCall("parquet", {}, None)
 
     def format(self, source: str) -> PastReader:
         """Its format."""
@@ -263,7 +265,7 @@ class PastReader:
         """Options."""
         texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
         return self._with(
-            options={**self._asked.options, **{name: texts[name] for name in texts if options[name] is not None}}
+            options={**self._call.options, **{name: texts[name] for name in texts if options[name] is not None}}
         )
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
@@ -271,8 +273,8 @@ class PastReader:
         reader = self.options(**options)
         reader = reader if format is None else reader.format(format)
         reader = reader if schema is None else reader.schema(schema)
-        given = path if path is not None else reader._asked.option("path")  # noqa: SLF001 - its own
-        return reader._load(attrs.evolve(reader._asked, paths=() if given is None else (str(given),)))  # noqa: SLF001
+        given = path if path is not None else reader._call.option("path")  # noqa: SLF001 - its own
+        return reader._load(attrs.evolve(reader._call, paths=() if given is None else (str(given),)))  # noqa: SLF001
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's name of it
         """The rows of a table."""
@@ -280,7 +282,7 @@ class PastReader:
 
     def _with(self, **changes: Any) -> PastReader:
         made = PastReader(self._load)
-        made._asked = attrs.evolve(self._asked, **changes)
+        made._call = attrs.evolve(self._call, **changes)
         return made
 
     def __getattr__(self, name: str) -> Callable[..., DataFrame]:
@@ -300,7 +302,7 @@ class PastSession:
         load: the rows of a call of ``readStream``.
     """
 
-    def __init__(self, spark: SparkSession, load: Callable[[Asked], DataFrame]) -> None:
+    def __init__(self, spark: SparkSession, load: Callable[[ReadCall], DataFrame]) -> None:
         self._spark, self._load = spark, load
 
     @property
@@ -330,26 +332,26 @@ class PastInputs:
     spark: SparkSession
     sources: Mapping[int, PastSource]
     make: Make
-    calls: Sequence[tuple[int, Asked]]
+    calls: Sequence[tuple[int, ReadCall]]
 
     @classmethod
     def of(cls, spark: SparkSession, sources: Mapping[int, PastSource], make: Make, query: PastQuery) -> PastInputs:
         """Find the source of each call (OptionError: a call fits none, or a source no call)."""
-        calls: list[tuple[int, Asked]] = []
+        calls: list[tuple[int, ReadCall]] = []
         ends = query.batches[-1].ends
 
-        def load(asked: Asked) -> DataFrame:
-            if asked.format == "kafka":
+        def load(call: ReadCall) -> DataFrame:
+            if call.format == "kafka":
                 check_connector(spark, "kafka", "replay(input=...)")
             left = {place: source for place, source in sources.items() if place not in dict(calls)}
-            place = next((place for place, source in left.items() if source.fits(asked)), None)
+            place = next((place for place, source in left.items() if source.fits(call)), None)
             if place is None:
                 raise OptionError(
-                    f"replay(input=...): it reads {_shown(asked)}, which is not a source of this checkpoint's query; its sources are "
+                    f"replay(input=...): it reads {_shown(call)}, which is not a source of this checkpoint's query; its sources are "
                     f"{'; '.join(map(_described, sources.values()))}. Give the function that makes the query's stream"
                 )
-            calls.append((place, asked))
-            return sources[place].frame(spark, asked, ends[place], ends[place])
+            calls.append((place, call))
+            return sources[place].frame(spark, call, ends[place], ends[place])
 
         make(PastSession(spark, load))
         called = dict(calls)
@@ -365,9 +367,9 @@ class PastInputs:
         """The rows of each input in a batch."""
         left = iter(self.calls)
 
-        def load(asked: Asked) -> DataFrame:
+        def load(call: ReadCall) -> DataFrame:
             place, _ = next(left)
-            return self.sources[place].frame(self.spark, asked, batch.starts[place], batch.ends[place])
+            return self.sources[place].frame(self.spark, call, batch.starts[place], batch.ends[place])
 
         return self.make(PastSession(self.spark, load))
 
@@ -378,8 +380,8 @@ class PastInputs:
     def lost(self, batches: Sequence[PastBatch]) -> int:
         """The number of the first batches whose rows the sources no longer have in full."""
         return max(
-            self.sources[place].lost(self.spark, asked, [(one.starts[place], one.ends[place]) for one in batches])
-            for place, asked in self.calls
+            self.sources[place].lost(self.spark, call, [(one.starts[place], one.ends[place]) for one in batches])
+            for place, call in self.calls
         )
 
 
@@ -466,9 +468,9 @@ def _described(source: PastSource) -> str:
     return "one without offsets of files, Kafka or Delta"
 
 
-def _shown(asked: Asked) -> str:
-    of = asked.paths[0] if asked.paths else asked.option("subscribe") or asked.option("subscribePattern") or ""
-    return f"{asked.format} {printable_text(of)}".strip()
+def _shown(call: ReadCall) -> str:
+    of = call.paths[0] if call.paths else call.option("subscribe") or call.option("subscribePattern") or ""
+    return f"{call.format} {printable_text(of)}".strip()
 
 
 def _literal(path: str) -> str:

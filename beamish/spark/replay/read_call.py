@@ -24,7 +24,7 @@ _SCHEME = re.compile(r"^\w[\w+.-]*:(//[^/]*)?")
 
 
 @attrs.frozen
-class Asked:
+class ReadCall:
     """A call of ``readStream``.
 
     Attributes:
@@ -52,15 +52,15 @@ class Asked:
 class PastSource(Protocol):
     """A source of a query, with what it gave."""
 
-    def fits(self, asked: Asked) -> bool:
+    def fits(self, call: ReadCall) -> bool:
         """Whether a call of ``readStream`` may have made it."""
         ...
 
-    def frame(self, spark: SparkSession, asked: Asked, start: str | None, end: str | None) -> DataFrame:
+    def frame(self, spark: SparkSession, call: ReadCall, start: str | None, end: str | None) -> DataFrame:
         """Its rows between two offsets."""
         ...
 
-    def lost(self, spark: SparkSession, asked: Asked, spans: Sequence[tuple[str | None, str | None]]) -> int:
+    def lost(self, spark: SparkSession, call: ReadCall, spans: Sequence[tuple[str | None, str | None]]) -> int:
         """The number of the first spans whose rows it no longer has in full."""
         ...
 
