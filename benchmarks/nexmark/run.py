@@ -7,7 +7,7 @@
 Systems: beamish; sql, beamish from Flink's text; spark, Spark's own operators; flink; flink-minibatch. Every run is a process of its own,
 one at a time: a round is each query on each system. With ``--check`` each answer must equal plain Python's, or the system refuses the
 query; the exit status is 1 if one does not. Results are in build/nexmark/check.json or results.json, written after each run. ``--resume``
-keeps the runs that results.json has; ``--minutes`` starts no run later. ``python -m benchmarks.nexmark.table`` makes tables of them.
+keeps what that file has; ``--minutes`` starts no run later. ``python -m benchmarks.nexmark.table`` makes tables of them.
 
 ``--late``: events are out of order by 15 seconds, where watermarks wait for 4. beamish corrects its answers for an hour; other systems drop
 late rows, so their answers may differ. Results are in check-late.json or results-late.json.
@@ -79,26 +79,31 @@ def events_of(folder: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     }
 
 
-def check(folder: Path, queries: Sequence[str], systems: Sequence[str], *, late: bool = False) -> bool:
+def check(folder: Path, queries: Sequence[str], systems: Sequence[str], said: argparse.Namespace) -> bool:
     """Whether all answers are those of plain Python, or refusals; printed query by query."""
-    events, answers = events_of(folder), list[dict[str, Any]]()
+    stored, events = _file("check", late=said.late), events_of(folder)
+    answers = _kept(stored, folder, "answers", resume=said.resume)
     for query in queries:
         for system in systems:
-            found = one(system, query, folder, answer=True, late=late)
             about: dict[str, Any] = {"query": query, "system": system}
-            answers.append(about)
+            if any(answer.items() >= about.items() for answer in answers):
+                continue
+            found = one(system, query, folder, answer=True, late=said.late)
             if "refused" in found:
                 about["refused"] = found["refused"]
                 print(f"{query:<10} {system:<16} refused: {found['refused']}", flush=True)
-                continue
-            own: list[Row] = [tuple(row) for row in found["answer"]]
-            words, right = judge(system, query, own, events, late=late)
-            about |= {"rows": len(own), "sha256": checksum(own), "words": words or "NOT EQUAL"}
-            print(f"{query:<10} {system:<16} {len(own):>8} rows {about['sha256'][:16]} {about['words']}", flush=True)
-            if not words:
-                only = [sorted({*one_} - {*other})[:3] for one_, other in ((own, right), (right, own))]
-                print(f"    only there: {only[0]}\n    only in Python: {only[1]}", flush=True)
-    _store(_file("check", late=late), folder, answers=answers)
+            else:
+                own: list[Row] = [tuple(row) for row in found["answer"]]
+                words, right = judge(system, query, own, events, late=said.late)
+                about |= {"rows": len(own), "sha256": checksum(own), "words": words or "NOT EQUAL"}
+                print(
+                    f"{query:<10} {system:<16} {len(own):>8} rows {about['sha256'][:16]} {about['words']}", flush=True
+                )
+                if not words:
+                    only = [sorted({*one_} - {*other})[:3] for one_, other in ((own, right), (right, own))]
+                    print(f"    only there: {only[0]}\n    only in Python: {only[1]}", flush=True)
+            answers.append(about)
+            _store(stored, folder, answers=answers)
     return all("refused" in answer or answer["words"] != "NOT EQUAL" for answer in answers)
 
 
@@ -107,11 +112,7 @@ def measure(
 ) -> list[dict[str, Any]]:
     """The systems in turns, round after round."""
     stored, began = _file("results", late=said.late), time.monotonic()
-    runs: list[dict[str, Any]] = []
-    if said.resume and stored.exists():
-        before = json.loads(stored.read_text("utf-8"))
-        if before["events"] == json.loads((folder / "about.json").read_text("utf-8")):
-            runs = before["runs"]
+    runs = _kept(stored, folder, "runs", resume=said.resume)
     for number in range(said.rounds):
         for query in queries:
             for system in systems:
@@ -130,6 +131,15 @@ def measure(
 def _file(name: str, *, late: bool) -> Path:
     """Where results are."""
     return BUILD / f"{name}{'-late' * late}.json"
+
+
+def _kept(file: Path, folder: Path, name: str, *, resume: bool) -> list[dict[str, Any]]:
+    """What a file of the same events has, if the command resumes."""
+    if not (resume and file.exists()):
+        return []
+    before = json.loads(file.read_text("utf-8"))
+    same = before["events"] == json.loads((folder / "about.json").read_text("utf-8"))
+    return before[name] if same else []
 
 
 def _store(file: Path, folder: Path, **found: Any) -> None:
@@ -180,7 +190,7 @@ def main() -> int:
     )
     settings = late(settings) if said.late else settings
     if said.check:
-        return 0 if check(folder_of(settings, said.files or 10), queries, systems, late=said.late) else 1
+        return 0 if check(folder_of(settings, said.files or 10), queries, systems, said) else 1
     measure(folder_of(settings, said.files or 40), queries, systems, said)
     print("\n".join(tables(json.loads(_file("results", late=said.late).read_text("utf-8")))))
     return 0
