@@ -46,9 +46,10 @@ def test_commits_that_rewrite_rows_are_skipped_or_taken_as_the_source_did():
         log.files(at(3), at(6), skips=None)
 
 
-def test_a_snapshot_begins_with_the_last_checkpoint_before_it():
+def test_a_snapshot_begins_with_the_last_checkpoint():
     kept = {version: of for version, of in COMMITS.items() if version > 1}
     log = DeltaLog(Stored(kept, {1: [*META, add("c", 3), add("ab", 9)], 4: [*META]}))
+    assert paths(log, at(1, snapshot=True), at(2)) == ["c", "ab"]  # of its own version
     assert paths(log, at(2, snapshot=True), at(3)) == ["c", "e", "ab", "d"]
     with pytest.raises(GoneError):
         log.files(at(0, snapshot=True), at(1), skips=False)
