@@ -134,7 +134,7 @@ def _file(name: str, *, late: bool) -> Path:
 
 
 def _kept(file: Path, folder: Path, name: str, *, resume: bool) -> list[dict[str, Any]]:
-    """What a file of the same events has, if the command resumes."""
+    """The results in a file of the same events, if the command resumes."""
     if not (resume and file.exists()):
         return []
     before = json.loads(file.read_text("utf-8"))
