@@ -6,14 +6,17 @@
 The cases of decided.json and chosen.json come first, then drawn ones. A difference is decided if the peer gives what its own rules predict
 (``Peer.predicted``), and ours gives what the twin does; a line of decided.json names it. Others are printed, the smallest case per group,
 shrunk; then it ends with 1. So does a decision whose case no longer shows it. ``--again`` compares the recorded answers instead, without
-the peer's program, and stores which decisions explain them. Answers are kept in build/peers/answers: a run with the same seed resumes.
+the peer's program, and stores which decisions explain them. Answers are kept in build/peers/answers, ours as long as no code changes: a
+run with the same seed resumes.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
+import pickle
 import random
 import sys
 from collections import Counter, defaultdict
@@ -41,10 +44,12 @@ RUNS = Path(__file__).parent / "runs.json"
 """The counts of a run per peer, for docs/peers.md."""
 RECORDED = Path(__file__).parents[1] / "tests" / "peers" / "recorded"
 """Cases with the answers of each peer."""
-PER_PROCESS = 200
+PER_PROCESS = 300
 """Cases run by one process of the peer, which may slow down; the next ones run beside."""
 ANSWERS = BUILT / "answers"
 """Answers of parts of runs, by peer, version, seed and part."""
+CODE = ("accumulations/**/*.py", "beamish/**/*.py", "triggers/**/*.py", "peers/*/peer.py")
+"""The code of our answers."""
 APART = 10_000
 """From the seed of a part to that of the next."""
 RECORDED_CASES = 150
@@ -251,9 +256,8 @@ class Report:
         """The peer."""
         return peer_of(self.name)
 
-    def add(self, case: Case, there: list[Row]) -> None:
+    def add(self, case: Case, here: list[Row], there: list[Row]) -> None:
         """Compare a drawn case."""
-        here = self.peer.here(case)
         found, names = self.compared(case, here, there)
         aspects = tested(case, here, there)
         self.cases += 1
@@ -303,19 +307,37 @@ class Report:
             yield f"UNDECIDED {len(found):,} times: {group}"
 
 
-def part(name: str, seed: int, number: int, size: int) -> Report:
-    """Compare the cases of a part, by one process of the peer; those that it has answered before are only judged."""
+def part(name: str, seed: int, code: str, number: int, size: int) -> Report:
+    """Compare the cases of a part, by one process of the peer; what it, or this ``code``, has answered before is only judged."""
     report = Report(name)
     stored = ANSWERS / f"{name}-{report.peer.version}-{seed}-{number}-{size}.jsonl.gz"
     if not stored.exists():
-        cases = list(drawn(report.peer.cases, size, seed + APART * number, Quota(report.peer)))
+        with _twin():
+            cases = list(drawn(report.peer.cases, size, seed + APART * number, Quota(report.peer)))
         with Program.start(report.peer) as program:
             answers = list(program.answers(cases))
         ANSWERS.mkdir(parents=True, exist_ok=True)
         write_lines(stored, [{"case": case, "there": there} for case, there in zip(cases, answers, strict=True)])
-    for line in read_lines(stored):
-        report.add(line["case"], line["there"])
+    lines = read_lines(stored)
+    for line, here in zip(lines, _ours(report.peer, stored.with_suffix(f".{code}.pickle"), lines), strict=True):
+        report.add(line["case"], here, line["there"])
     return report
+
+
+def _ours(peer: Peer, stored: Path, lines: Sequence[Mapping[str, Any]]) -> list[list[Row]]:
+    """The answers of beamish, which are stored."""
+    if not stored.exists():
+        stored.write_bytes(pickle.dumps([peer.here(line["case"]) for line in lines]))
+    answers: list[list[Row]] = pickle.loads(stored.read_bytes())
+    return answers
+
+
+def _code() -> str:
+    """A digest of the code of our answers."""
+    root, digest = Path(__file__).parents[1], hashlib.sha256()
+    for path in sorted(path for pattern in CODE for path in root.glob(pattern)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _sizes(peer: Peer, count: int) -> list[int]:
@@ -336,7 +358,7 @@ def run(name: str, count: int, seed: int) -> Report:
     report.stale += [one.name for one, names in zip(decided, shown, strict=False) if one.name not in names]
     with ProcessPoolExecutor(report.peer.processes or os.cpu_count()) as pool:
         sizes = _sizes(report.peer, count)
-        for one in pool.map(part, repeat(name), repeat(seed), range(len(sizes)), sizes):
+        for one in pool.map(part, repeat(name), repeat(seed), repeat(_code()), range(len(sizes)), sizes):
             report.join(one)
             print(f"{report.cases:,} cases, {report.agreed:,} agree", end="\r", file=sys.stderr)
     print(*report.lines(), sep="\n")
@@ -352,7 +374,7 @@ def again(name: str) -> Report:
     """Compare with the recorded answers; print undecided cases."""
     report, decided = Report(name), decisions(name)
     for line in read_lines(RECORDED / f"{name}.jsonl.gz"):
-        report.add(line["case"], line["there"])
+        report.add(line["case"], report.peer.here(line["case"]), line["there"])
     for decision in decided:
         shown = (line["decided"] for line in report.recorded if line["case"] == decision.case)
         if decision.name not in next(shown, []):

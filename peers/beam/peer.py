@@ -113,7 +113,7 @@ def cases(draw: st.DrawFn) -> Case:
     }
     before_1970 = draw(st.sampled_from([False] * 19 + [True]))
     ends = draw(st.sampled_from([True, True, True, False]))
-    script = draw(scripts(_pipeline(case), ends=ends, nulls=False, least=None if before_1970 else 0))
+    script = draw(scripts(_pipeline(case), ends=ends, nulls=False, bare=True, least=None if before_1970 else 0))
     return case | {"script": list(_events(script))}
 
 

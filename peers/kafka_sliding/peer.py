@@ -34,7 +34,9 @@ def cases(draw: st.DrawFn) -> Case:
     }
     if kind == "closes":
         case["grace"] += draw(st.sampled_from([0, 50, 50, 50, 50])) * kafka.MILLISECOND
-    script = draw(scripts(kafka.base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, least=0))
+    script = draw(
+        scripts(kafka.base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, bare=True, least=0)
+    )
     records = draw(kafka.records_of(script, ["rows"], from_1970=False))
     if kind != "updates":
         last = max((row["ts"] for row in records), default=0) + case["grace"] + 100 * kafka.SECOND

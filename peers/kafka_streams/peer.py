@@ -91,7 +91,7 @@ def cases(draw: st.DrawFn) -> Case:
         names = ["rows", "table"]
         case["how"] = draw(st.sampled_from(["inner", "left"]))
         case["grace"] = draw(st.sampled_from([None, 0, 2, 5]).map(lambda grace: grace and _us(grace)))
-    script = draw(scripts(base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, least=0))
+    script = draw(scripts(base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, bare=True, least=0))
     records = draw(records_of(script, names, deletes="history" in case))
     case["script"] = [{"rows": [row]} for row in records]
     if kind in ("closes", "on_close"):
@@ -247,13 +247,17 @@ def _traced(pipeline: bm.Pipeline, script: TestStream) -> Iterator[tuple[int, Pa
 
 def _until_full(case: Case, pipeline: bm.Pipeline) -> Iterator[dict[str, Any]]:
     """Updates before the first step that overflows the buffer."""
-    for events in range(1, len(case["script"]) + 1):
+    rows: list[dict[str, Any]] = []
+    fits, full = 0, len(case["script"])
+    while fits + 1 < full:
+        events = (fits + full) // 2
         try:
             rows = list(_updates(_traced(pipeline, script_of(case | {"script": case["script"][:events]}))))
+            fits = events
         except BufferFullError:
-            yield {"step": events - 1, "full": True}
-            return
-        yield from (row for row in rows if row["step"] == events - 1)
+            full = events
+    yield from rows
+    yield {"step": fits, "full": True}
 
 
 def script_of(case: Case) -> TestStream:
