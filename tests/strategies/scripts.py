@@ -24,7 +24,9 @@ parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
 
 
 @st.composite
-def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:
+def rows(
+    draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None, *, values: bool = True
+) -> dict[str, Any]:
     """A row with an event time near ``about`` (in seconds, times ``scale``)."""
     time: float = about + draw(
         st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25]))
@@ -32,9 +34,10 @@ def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None
     without_time = nulls and draw(st.integers(0, 19)) == 19
     if least is not None:
         time = max(time, least)
-    return {
-        "ts": None if without_time else float(time * scale),
-        "team": draw(teams),
+    row = {"ts": None if without_time else float(time * scale), "team": draw(teams)}
+    if not values:
+        return row
+    return row | {
         "part": draw(parts),
         "score": draw(scores),
         "ratio": draw(ratios if nulls else plain_ratios),
@@ -53,8 +56,12 @@ def scripts(
     ends: bool | None = None,
     nulls: bool = True,
     least: int | None = None,
+    values: bool = True,
 ) -> TestStream:
-    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, jumps of either clock, whole steps."""
+    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, jumps of either clock, whole steps.
+
+    Without ``values`` its rows have only a time and a team, and are drawn in half the time.
+    """
     first = stages(pipeline)[0]
     scale = unit(first.window)
     lags = isinstance(first.watermark, bm.ProcessingTimeLag)
@@ -65,7 +72,7 @@ def scripts(
         bundle: list[dict[str, Any]] = []
         if kind in ("rows", "step"):
             size = draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 5]))
-            bundle = draw(st.lists(rows(now, scale, nulls, least), min_size=size, max_size=size))
+            bundle = draw(st.lists(rows(now, scale, nulls, least, values=values), min_size=size, max_size=size))
         if kind == "rows":
             script = script.add(bundle)
             continue
@@ -84,7 +91,7 @@ def scripts(
     if (draw(st.booleans()) if ends is None else ends) and not lags:
         script = script.advance_watermark_to_infinity()
         if draw(st.integers(0, 3)) == 3:
-            script = script.add([draw(rows(now, scale, nulls, least))])
+            script = script.add([draw(rows(now, scale, nulls, least, values=values))])
     return script
 
 
