@@ -292,8 +292,7 @@ def part(name: str, seed: int, code: str, number: int, size: int) -> Report:
     report = Report(name)
     stored = ANSWERS / f"{name}-{report.peer.version}-{seed}-{number}-{size}.jsonl.gz"
     if not stored.exists():
-        with _twin():
-            cases = list(drawn(report.peer.cases, size, seed + APART * number, Quota(report.peer)))
+        cases = list(drawn(report.peer.cases, size, seed + APART * number, Quota(report.peer)))
         with Program.start(report.peer) as program:
             answers = list(program.answers(cases))
         ANSWERS.mkdir(parents=True, exist_ok=True)
@@ -340,7 +339,8 @@ def run(name: str, count: int, seed: int) -> Report:
         sizes = _sizes(report.peer, count)
         for one in pool.map(part, repeat(name), repeat(seed), repeat(_code()), range(len(sizes)), sizes):
             report.join(one)
-            print(f"{report.cases:,} cases, {report.agreed:,} agree", end="\r", file=sys.stderr)
+            undecided = sum(map(len, report.undecided.values()))
+            print(f"{report.cases:,} cases, {report.agreed:,} agree, {undecided:,} undecided", file=sys.stderr)
     print(*report.lines(), sep="\n")
     with Program.start(report.peer) as program:
         for group, found in islice(report.undecided.items(), SHOWN):

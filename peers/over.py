@@ -47,7 +47,9 @@ def events(draw: st.DrawFn, columns: Mapping[str, st.SearchStrategy[Any]]) -> li
     """Bundles of rows with a time, a key, these columns and their number ``n``; and watermarks. Times are tenths of seconds."""
     found: list[dict[str, Any]] = []
     numbers = iter(range(10**6))
-    for event in draw(scripts(base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False)).events:
+    for event in draw(
+        scripts(base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, bare=True)
+    ).events:
         step = as_step(event)
         if step.watermark_us is not None and step.watermark_us < 10**12:
             found.append({"watermark": step.watermark_us // TENTH * TENTH})

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from peers.peer import Case, Peer, Row
-from peers.twin import by_twin
+from peers.twin import on_twin
 
 ABOUT_THE_CASE = ("refused", "expired", "described", "failed", "full")
 """Streams that have no pane."""
@@ -81,10 +81,11 @@ class Quota:
 
     def __call__(self, case: Case) -> bool:
         """Whether to keep a case."""
-        here = by_twin(self.peer, case)
-        found = tested(case, here, here)
-        if self.peer.predicted is not None and "emits" in found:
-            found = tested(case, here, self.peer.predicted(case))
+        with on_twin():
+            here = self.peer.here(case)
+            found = tested(case, here, here)
+            if self.peer.predicted is not None and "emits" in found:
+                found = tested(case, here, self.peer.predicted(case))
         silent, easy = "emits" not in found, "hard" not in found
         if (silent and self.silent > SILENT * self.kept) or (easy and self.easy > EASY * self.kept):
             return False

@@ -85,7 +85,7 @@ def cases(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(["window", "window", "window", *_options]))
     case: Case = {"kind": kind, **{name: draw(option) for name, option in _options[kind].items()}}
     case["before_1970"] = draw(st.sampled_from([False] * 19 + [True]))
-    script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False))
+    script = draw(scripts(_base.window(bm.GlobalWindow()).accumulate(n=Collect("n")), nulls=False, bare=True))
     case["script"] = list(draw(_events(case, script)))
     return case
 
@@ -547,6 +547,6 @@ PEER = Peer(
     ("kind", "window"),
     kinds,
     without_parts,
-    together=5000,
+    together=625,
     predicted=predicted,
 )

@@ -360,6 +360,6 @@ PEER = Peer(
     over.kinds,
     without_parts,
     program="flink",
-    together=5000,
+    together=625,
     predicted=predicted,
 )

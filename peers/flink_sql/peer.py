@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -430,9 +431,15 @@ def text_of(case: Case) -> str:
     return f"{sources}{settings}{case['sql']};"
 
 
+@lru_cache(maxsize=4096)
+def _query(text: str) -> bm.Query:
+    """The query of a text, which many cases share."""
+    return bm.sql(text, dialect="flink")
+
+
 def _changes(case: Case) -> Iterator[tuple[str, list[Any], int | None]]:
     """The panes as changes, with the watermark before their step."""
-    query = bm.sql(text_of(case), dialect="flink")
+    query = _query(text_of(case))
     scripted = query.scripted(_script(case))
     watermark: int | None = None
     found: list[tuple[Pane, int | None]] = []
@@ -533,5 +540,5 @@ PEER = Peer(
     kinds,
     without_parts,
     program="flink",
-    together=5000,
+    together=625,
 )
