@@ -19,21 +19,18 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import attrs
 
-from beamish.testing import TestStream
 from peers.cases import drawn, read_lines, write_lines
 from peers.peer import BUILT, Case, Peer, Program, Row
+from peers.twin import by_twin, on_twin
 from peers.worth import Quota, tested
-from tests.twin.run import trace
 
 DECIDED = Path(__file__).parent / "decided.json"
 CHOSEN = Path(__file__).parent / "chosen.json"
@@ -155,7 +152,7 @@ def is_predicted(peer: Peer, case: Case, here: Sequence[Row], there: Sequence[Ro
 def _predicted(name: str, case: str) -> list[Row]:
     """The peer's output, computed by its own rules. Where these start from our answer it is the twin's: a fault of the engine changes no prediction."""
     peer = peer_of(name)
-    with _twin():
+    with on_twin():
         return [] if peer.predicted is None else peer.predicted(json.loads(case))
 
 
@@ -189,23 +186,6 @@ def explained(difference: Difference, decided: Sequence[Decision], *, conditions
     """The first decision that fits, if the peer gives what is predicted; as ``conditions`` whatever it gives."""
     named = (one for one in decided if one.fits(difference))
     return next(named, None) if difference.predicted or conditions else None
-
-
-def by_twin(peer: Peer, case: Case) -> list[Row]:
-    """The answer of the slow twin of beamish."""
-    with _twin():
-        return peer.here(case)
-
-
-@contextmanager
-def _twin() -> Iterator[None]:
-    """Scripts run on the twin."""
-
-    def traced(script: TestStream, flow: Any) -> Any:
-        return [*zip(script.events, trace(flow, script.events), strict=True)]
-
-    with mock.patch.object(TestStream, "trace", traced):
-        yield
 
 
 def shrunk(

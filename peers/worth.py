@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from peers.peer import Case, Peer, Row
+from peers.twin import by_twin
 
 ABOUT_THE_CASE = ("refused", "expired", "described", "failed", "full")
 """Streams that have no pane."""
@@ -80,7 +81,7 @@ class Quota:
 
     def __call__(self, case: Case) -> bool:
         """Whether to keep a case."""
-        here = self.peer.here(case)
+        here = by_twin(self.peer, case)
         found = tested(case, here, here)
         if self.peer.predicted is not None and "emits" in found:
             found = tested(case, here, self.peer.predicted(case))

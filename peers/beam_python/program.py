@@ -6,6 +6,8 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from types import MethodType
 from typing import Any
 
 import apache_beam as beam
@@ -14,7 +16,7 @@ from apache_beam.portability.api import beam_runner_api_pb2 as messages
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.direct.test_stream_impl import _TestStream
 from apache_beam.testing.test_stream import TestStream
-from apache_beam.transforms import window
+from apache_beam.transforms import core, window
 from apache_beam.transforms.trigger import TriggerFn
 from apache_beam.utils.timestamp import Duration, Timestamp
 from google.protobuf.json_format import ParseDict
@@ -137,15 +139,38 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
 def run(pipeline: Any, steps: int) -> None:
     """Run a pipeline; that the runner stalls after the script, since a trigger left a hold behind, is no matter."""
     try:
-        pipeline.run().wait_until_finish()
+        pipeline.run(test_runner_api=False).wait_until_finish()
     except TypeError:  # it raises a tuple with the exception
         if Record.step < steps:
             raise
 
 
+def memoize() -> None:
+    """Compute once per process what takes most of a case's time, as Beam computes it for each pipeline: arguments of functions, and options."""
+    of_function, parsed = cache(core.get_function_args_defaults), cache(lambda view, flags: vars(view(list(flags))))
+
+    def arguments(method: Any) -> Any:
+        args, defaults = of_function(getattr(method, "__func__", method))
+        return args[isinstance(method, MethodType) :], defaults
+
+    def view_as(options: Any, view: Any) -> Any:
+        values = vars(options)["_all_options"]
+        fields = parsed(view, tuple(vars(options)["_flags"]))
+        for name, value in fields["_all_options"].items():
+            values.setdefault(name, value)
+        found = view.__new__(view)
+        vars(found).update(fields | {"_all_options": values})
+        return found
+
+    core.get_function_args_defaults = arguments
+    PipelineOptions.view_as = view_as
+    PipelineOptions.get_all_options = lambda *_, **__: {}  # only for warnings of unknown ones
+
+
 def main() -> None:
     """A line per case."""
     logging.disable(logging.CRITICAL)
+    memoize()
     _TestStream.events_from_script = staticmethod(counted)
     for line in sys.stdin:
         try:

@@ -21,6 +21,19 @@ from pyspark.sql import functions as F
 
 QUERIES = 4
 """Queries that run at a time."""
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+}
+"""Queries are many and short: compiling them costs more than interpreting, and the default file manager starts programs for each file of a
+checkpoint."""
 Case = Mapping[str, Any]
 
 
@@ -107,15 +120,7 @@ Answers = Callable[[SparkSession, Path, Mapping[int, Case]], dict[int, str]]
 
 def main(answers: Answers = _answers) -> None:
     """Answer all lines, in order, those with the same options and the same clock together."""
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.sql.shuffle.partitions", 1)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
-    )
+    spark = SparkSession.builder.master("local[2]").config(map=SETTINGS).getOrCreate()
     groups: dict[str, dict[int, Case]] = defaultdict(dict)
     # The folder outlives all queries: Spark still writes into the checkpoint of one that has ended.
     with tempfile.TemporaryDirectory(prefix="beamish-spark-") as folder, spark, ThreadPoolExecutor(QUERIES) as pool:

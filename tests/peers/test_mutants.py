@@ -13,7 +13,8 @@ from beamish.triggers.trigger import NEVER_US
 from beamish.windows import counting, time_windows
 from peers import compare
 from peers.cases import read_lines
-from peers.compare import RECORDED, by_twin, decisions, differences, explained, peer_of, streams
+from peers.compare import RECORDED, decisions, differences, explained, peer_of, streams
+from peers.twin import by_twin
 
 
 def wrong_retractions(patch):

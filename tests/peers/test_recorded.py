@@ -5,7 +5,8 @@ from functools import cache
 import pytest
 
 from peers.cases import read_lines
-from peers.compare import RECORDED, by_twin, decisions, differences, explained, peer_of, streams
+from peers.compare import RECORDED, decisions, differences, explained, peer_of, streams
+from peers.twin import by_twin
 from tests.cost import deep_after
 
 PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
