@@ -21,6 +21,11 @@ costs = st.none() | st.sampled_from([Decimal("0.00"), Decimal("1.25"), Decimal("
 flags = st.none() | st.booleans()
 teams = st.sampled_from(["red", "red", "red", "blue", None])
 parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
+_offsets = st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25]))
+_kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock", "step", "step"])
+_all_kinds = st.sampled_from([1, 4, 8]).flatmap(lambda least: st.lists(_kinds, min_size=least, max_size=14))
+_sizes = st.sampled_from([0, 1, 1, 1, 2, 2, 3, 5])
+_distances = st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40])
 
 
 @st.composite
@@ -28,9 +33,7 @@ def rows(
     draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None, *, bare: bool = False
 ) -> dict[str, Any]:
     """A row with an event time near ``about`` (in seconds, times ``scale``); if ``bare`` only that and a team."""
-    time: float = about + draw(
-        st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25]))
-    )
+    time: float = about + draw(_offsets)
     without_time = nulls and draw(st.integers(0, 19)) == 19
     if least is not None:
         time = max(time, least)
@@ -68,16 +71,15 @@ def scripts(
     lags = isinstance(first.watermark, bm.ProcessingTimeLag)
     script, clock = TestStream(), 0
     now = draw(st.sampled_from([0, 0, 5, -10])) if least is None else 1
-    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock", "step", "step"])
-    for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 4, 8])), max_size=14)):
+    for kind in draw(_all_kinds):
         bundle: list[dict[str, Any]] = []
         if kind in ("rows", "step"):
-            size = draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 5]))
+            size = draw(_sizes)
             bundle = draw(st.lists(rows(now, scale, nulls, least, bare=bare), min_size=size, max_size=size))
         if kind == "rows":
             script = script.add(bundle)
             continue
-        by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40]))
+        by = draw(_distances)
         if kind == "clock" or lags or (kind == "step" and draw(st.booleans())):
             clock += by
         if kind != "clock" or lags:
