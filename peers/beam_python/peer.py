@@ -240,6 +240,7 @@ def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:
         "finishes": _refused(case),
         "processing_time": "after_processing_time" in text,
         "each": "after_each" in text,
+        "default": "default" in text,
         "composite": any(name in text for name in ("after_any", "after_all", "after_each", "or_finally")),
         "ends": ends > 1 or (ends == 1 and "always" in text and "after_each" not in text),
         **(_moment(case, text, shown) if shown else {}),

@@ -236,5 +236,5 @@ PEER = Peer(
     without_parts,
     command=command,
     processes=1,
-    together=20_000,
+    together=2_500,
 )

@@ -129,5 +129,5 @@ PEER = Peer(
     without_parts,
     command=command,
     processes=1,
-    together=20_000,
+    together=1_000,
 )
