@@ -34,7 +34,7 @@ def rows(
     without_time = nulls and draw(st.integers(0, 19)) == 19
     if least is not None:
         time = max(time, least)
-    row = {"ts": None if without_time else float(time * scale), "team": draw(teams)}
+    row: dict[str, Any] = {"ts": None if without_time else float(time * scale), "team": draw(teams)}
     if not values:
         return row
     return row | {
