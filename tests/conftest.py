@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import partitions as stream_partitions
 from tests.cpu_seconds import CpuSeconds
 from tests.local_files import set_no_permissions
 from tests.warm import server as warm
@@ -165,13 +166,13 @@ in_memory()
 def quick_settings():
     """Settings of a session whose queries are many and short, with the state store that streaming pipelines need.
 
-    Nothing is compiled that would pay only in the long run, and what is compiled stays; no garbage is collected because classes are
+    Nothing is compiled that would pay only in the long run, and what is compiled stays; Spark's classes are not verified; no garbage is collected because classes are
     loaded, and no stack is read to find a logger; and no program is started to read links where a file of a checkpoint is renamed:
     some sixty per batch, by Spark's own choice among its file managers.
     """
     import pyspark
 
-    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn192m"
+    java = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn192m"
     log = "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector"
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
@@ -179,7 +180,7 @@ def quick_settings():
         "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
         "spark.driver.extraJavaOptions": f"{java} {log} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": stream_partitions.SESSION,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.local.dir": tempfile.gettempdir(),
@@ -233,4 +234,12 @@ def spark(warm_python, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # what is started beside this session has the real one
         if warm_python:
             patch.setenv("PYSPARK_PYTHON", warm_python)
+        stream_partitions.start_with_fewer()
         return start_spark({**INTERPRETED, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+
+
+@pytest.fixture(scope="module")
+def several_partitions():
+    """The streams of this file have the session's partitions, of which there are several."""
+    with stream_partitions.partitions():
+        yield
