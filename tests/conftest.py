@@ -199,6 +199,16 @@ state is committed as changelogs, since each whole RocksDB starts a program to d
 (tests/spark/connect_session.py, drills, versions) have Spark's defaults."""
 
 
+def interpret_everywhere(spark):
+    """Expressions are interpreted also in threads that have no session's settings: those that serve the state of a stage."""
+    modes = spark._jvm.org.apache.spark.sql.catalyst.expressions.CodegenObjectFactoryMode
+    entry = spark._jvm.org.apache.spark.sql.internal.SQLConf.CODEGEN_FACTORY_MODE()
+    by_name = isinstance(entry.defaultValue().get(), str)  # before Spark 4.3
+    default = entry.getClass().getDeclaredField("_defaultValue")
+    default.setAccessible(True)
+    default.set(entry, "NO_CODEGEN" if by_name else modes.NO_CODEGEN())
+
+
 def start_spark(settings=()):
     """A local Spark session."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -235,7 +245,9 @@ def spark(warm_python, tmp_path_factory):
         if warm_python:
             patch.setenv("PYSPARK_PYTHON", warm_python)
         stream_partitions.start_with_fewer()
-        return start_spark({**INTERPRETED, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+        session = start_spark({**INTERPRETED, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+        interpret_everywhere(session)
+        return session
 
 
 @pytest.fixture(scope="module")
