@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import partitions as stream_partitions
 from tests.cpu_seconds import CpuSeconds
 from tests.local_files import set_no_permissions
 from tests.warm import server as warm
@@ -165,13 +166,13 @@ in_memory()
 def quick_settings():
     """Settings of a session whose queries are many and short, with the state store that streaming pipelines need.
 
-    Nothing is compiled that would pay only in the long run, and what is compiled stays; no garbage is collected because classes are
+    Nothing is compiled that would pay only in the long run, and what is compiled stays; Spark's classes are not verified; no garbage is collected because classes are
     loaded, and no stack is read to find a logger; and no program is started to read links where a file of a checkpoint is renamed:
     some sixty per batch, by Spark's own choice among its file managers.
     """
     import pyspark
 
-    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn192m"
+    java = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn192m"
     log = "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector"
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
@@ -179,7 +180,7 @@ def quick_settings():
         "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
         "spark.driver.extraJavaOptions": f"{java} {log} -Djdk.lang.Process.launchMechanism=VFORK{reads_archive()}",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": stream_partitions.SESSION,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.local.dir": tempfile.gettempdir(),
@@ -196,6 +197,16 @@ INTERPRETED = {
 """Settings of the tests' shared session. Expressions are interpreted, since compiling them costs more than the few rows of a test, and
 state is committed as changelogs, since each whole RocksDB starts a program to delete it. Sessions in other processes
 (tests/spark/connect_session.py, drills, versions) have Spark's defaults."""
+
+
+def interpret_everywhere(spark):
+    """Expressions are interpreted also in threads that have no session's settings: those that serve the state of a stage."""
+    modes = spark._jvm.org.apache.spark.sql.catalyst.expressions.CodegenObjectFactoryMode
+    entry = spark._jvm.org.apache.spark.sql.internal.SQLConf.CODEGEN_FACTORY_MODE()
+    by_name = isinstance(entry.defaultValue().get(), str)  # before Spark 4.3
+    default = entry.getClass().getDeclaredField("_defaultValue")
+    default.setAccessible(True)
+    default.set(entry, "NO_CODEGEN" if by_name else modes.NO_CODEGEN())
 
 
 def start_spark(settings=()):
@@ -233,4 +244,14 @@ def spark(warm_python, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # what is started beside this session has the real one
         if warm_python:
             patch.setenv("PYSPARK_PYTHON", warm_python)
-        return start_spark({**INTERPRETED, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+        stream_partitions.start_with_fewer()
+        session = start_spark({**INTERPRETED, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+        interpret_everywhere(session)
+        return session
+
+
+@pytest.fixture(scope="module")
+def several_partitions():
+    """The streams of this file have the session's partitions, of which there are several."""
+    with stream_partitions.partitions():
+        yield

@@ -1,6 +1,7 @@
 """Nexmark: the events are those of its generator, and beamish's answers those of plain Python."""
 
 from datetime import datetime, timedelta
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +20,21 @@ LATE = late(Settings(4_000, rate=100))
 PARTS = 4
 
 
+@cache
 def rows(first, last, settings=SETTINGS):
     return {name: table.to_pylist() for name, table in tables(settings, first, last).items()}
 
 
 def script(pipeline, settings=SETTINGS, parts=PARTS):
     """Bundles of events, each with the watermark after it."""
-    names, made, seen = [source.name for source in pipeline.flow.sources], TestStream(), dict[str | None, datetime]()
+    return _script(tuple(source.name for source in pipeline.flow.sources), settings, parts)
+
+
+@cache
+def _script(names, settings, parts):
+    made, seen = TestStream(), dict[str | None, datetime]()
     for part in range(parts):
-        own = rows(settings.events * part // parts, settings.events * (part + 1) // parts, settings)
+        own = dict(rows(settings.events * part // parts, settings.events * (part + 1) // parts, settings))
         arrived = {"p_time": max(row["dateTime"] for row in own["bids"])}
         own["bids"] = [row | arrived for row in own["bids"]]
         for name in names:

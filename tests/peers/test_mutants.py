@@ -94,7 +94,7 @@ def two_rows_in_windows_of_one(patch):
 
 MUTANTS = {
     wrong_retractions: "flink",
-    lost_retractions: "kafka_streams",
+    lost_retractions: "flink",
     rows_between_windows: "beam",
     no_rows_before_1970: "beam",
     late_composites_that_stay_finished: "beam",

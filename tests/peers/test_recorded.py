@@ -1,5 +1,6 @@
 """Cases recorded from the peers (peers/README.md) give here what they gave then: the peer's answer, or the same decided difference."""
 
+import json
 from functools import cache
 
 import pytest
@@ -11,6 +12,8 @@ from tests.cost import deep_after
 
 PEERS = sorted(path.name.split(".")[0] for path in RECORDED.iterdir())
 PARTS = 30
+TWIN = cache(lambda name, case: by_twin(peer_of(name), json.loads(case)))
+"""The twin's answer, evaluated once."""
 
 
 @cache
@@ -29,7 +32,7 @@ def test_recorded_cases_differ_as_decided(name, part):
 def test_recorded_cases_differ_as_decided_by_the_twin_too(name):
     peer, decided = peer_of(name), decisions(name)
     for line in recorded(name):
-        found = differences(peer, line["case"], by_twin(peer, line["case"]), line["there"])
+        found = differences(peer, line["case"], TWIN(name, json.dumps(line["case"])), line["there"])
         names = {getattr(explained(one, decided), "name", "undecided") for one in found}
         assert sorted(names) == line["decided"], (line["case"], found)
 
@@ -42,7 +45,7 @@ def assert_decided(name, lines):
         names = {getattr(explained(one, decided), "name", "undecided") for one in found}
         assert sorted(names) == line["decided"], (line["case"], found)
         if found:  # where the peer goes by its own rules, ours is as the twin has it
-            assert streams(here) == streams(by_twin(peer, line["case"])), line["case"]
+            assert streams(here) == streams(TWIN(name, json.dumps(line["case"]))), line["case"]
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -12,6 +12,8 @@ from beamish.accumulations import Count, Reduce
 from beamish.spark.checkpoint.entries import entries_of
 from beamish.triggers import AfterWatermark
 
+pytestmark = pytest.mark.usefixtures("several_partitions")
+
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
 
 

@@ -14,6 +14,8 @@ from beamish.spark.operator import heartbeats
 from beamish.spark.operator.heartbeats import Heartbeat, HeartbeatReader, Reading
 from beamish.testing import TestStream
 
+pytestmark = pytest.mark.usefixtures("several_partitions")
+
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND

@@ -36,7 +36,7 @@ from tests.strategies.scripts import scripts
 from tests.strategies.triggers import usual_triggers
 from tests.upgrades.carried import in_two_runs
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("several_partitions")]
 
 EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "3"))
 FEW = max(EXAMPLES // 3, 1)

@@ -19,6 +19,8 @@ from beamish.spark.operator.notes import NO_SHARD, StatePartition
 from beamish.spark.rows import pack
 from beamish.spark.rows.pack import partition_of, shard_ids
 
+pytestmark = pytest.mark.usefixtures("several_partitions")
+
 PARTITIONS = 3
 SHARDS = shard_ids(8)
 

@@ -14,6 +14,8 @@ from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Al
 from tests.cost import deep_after
 from tests.declared_options import evolve
 
+pytestmark = pytest.mark.usefixtures("several_partitions")
+
 NO_SESSION = SimpleNamespace(readStream=None)
 """Options that are refused before Spark is called."""
 FIXED = (

@@ -13,6 +13,8 @@ from beamish.accumulations import Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark
 
+pytestmark = pytest.mark.usefixtures("several_partitions")
+
 START = datetime(2024, 5, 1, tzinfo=UTC)
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
 PIPELINE = (
