@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 QUERIES = 4
 """Queries that run at a time."""
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.codegen.wholeStage": "false",
