@@ -6,7 +6,7 @@ Normalised:
 - A step is a row or a watermark. Times are tenths of seconds; a watermark of Flink is a millisecond less than ours. Gaps of sessions are
   a millisecond less than tenths, so that no row is exactly a gap after another.
 - Cases with the same statement run as one job: the column ``of`` tells them apart, and is a key of all that the statement keys.
-- An update of a Top-N that Flink writes without the row before it replaces that of its key.
+- An update of a Top-N that Flink writes without the row before it replaces that of its key, even if the key is not shown.
 - ``final``: rows, with the watermark after which they are emitted. ``updates``: the rows of each window, one after the other; equal
   ones once. ``table``: the table at the end.
 - Two inputs of Flink are read in any order, so rows of joins are not late. Rows of Top-N and OVER have different times.
@@ -27,7 +27,7 @@ import beamish as bm
 from beamish.instants import instant_us
 from beamish.pane import Pane, PaneKind
 from beamish.testing import TestStream
-from peers.cases import without_parts
+from peers.cases import on_time, without_parts
 from peers.peer import Case, Peer, Row
 
 SECOND, MILLISECOND, TENTH = 1_000_000, 1000, 100_000
@@ -38,6 +38,7 @@ SOURCES = """
 """
 KEY = ", PRIMARY KEY (`of`, key) NOT ENFORCED"
 EMIT = "table.exec.emit."
+FIRST = (" WHERE place <= 1", " WHERE place = 1")
 
 _sizes: Mapping[str, st.SearchStrategy[tuple[float, ...]]] = {
     "TUMBLE": st.sampled_from([(5.0,), (2.5,), (12.0,)]),
@@ -205,7 +206,6 @@ def _numbered(draw: st.DrawFn) -> Case:
     return {
         "kind": f"numbered {kind.lower()}".strip(),
         "compared": "table",
-        "upserts": [at for at, item in enumerate(items[1:]) if item in ("place", *keys)],
         "sql": f"SELECT {', '.join(items)} FROM ({inner}) WHERE {most}",
     }
 
@@ -464,8 +464,12 @@ def _plain(case: Case, row: Mapping[str, Any]) -> list[Any]:
 
 
 def _own(case: Case, row: Mapping[str, Any]) -> Iterator[Any]:
-    shown = case["sql"].removeprefix("SELECT ").partition(" FROM ")[0]
-    return (row[name.strip("`")] for name in shown.split(", "))
+    return (row[name] for name in _shown(case))
+
+
+def _shown(case: Case) -> list[str]:
+    items = case["sql"].removeprefix("SELECT ").partition(" FROM ")[0]
+    return [name.strip("`") for name in items.split(", ")]
 
 
 def _script(case: Case) -> TestStream:
@@ -495,12 +499,19 @@ def _compared(case: Case, changes: Sequence[tuple[str, list[Any], int | None]]) 
     left: Counter[tuple[Any, ...]] = Counter()
     before = ""
     for kind, values, _ in changes:
-        if "upserts" in case and kind == "+U" and before != "-U":  # Flink leaves out what the key of the row tells
-            same = [row for row in left if all(row[at] == values[at] for at in case["upserts"])]
-            left -= Counter(same)
+        if case["kind"] == "numbered" and kind == "+U" and before != "-U":  # Flink leaves out what the key tells
+            left -= Counter(row for row in left if _numbered_key(case, row) == _numbered_key(case, values))
         left[tuple(values)] += 1 if kind in ("+I", "+U") else -1
         before = kind
     return [{"stream": list(row), "place": [], "times": times} for row, times in left.items() if times]
+
+
+def _numbered_key(case: Case, values: Sequence[Any]) -> list[Any]:
+    """What tells the rows of a Top-N apart: their number, and what it is partitioned by."""
+    shown = dict(zip(_shown(case)[1:], values, strict=True))
+    (row,) = (row for event in case["script"] for row in event.get("rows", []) if row["n"] == shown["n"])
+    keys = case["sql"].partition(" (PARTITION BY ")[2].partition(" ORDER BY ")[0].split(", ")
+    return [shown.get("place"), *(row[key] for key in keys if key != "`of`")]
 
 
 def _updates(case: Case, changes: Sequence[tuple[str, list[Any], int | None]]) -> list[Row]:
@@ -517,9 +528,22 @@ def _updates(case: Case, changes: Sequence[tuple[str, list[Any], int | None]]) -
     ]
 
 
+def predicted(case: Case) -> list[Row]:
+    """Flink's output, computed by its own rules, where ours differ: a first row by time is never late."""
+    if not _keeps_first(case):
+        return here(case)
+    script = list(on_time(case))
+    return here(case | {"script": script}) if any("rows" in event for event in script) else []
+
+
+def _keeps_first(case: Case) -> bool:
+    return case["kind"] == "numbered" and "ORDER BY ts ASC" in case["sql"] and case["sql"].endswith(FIRST)
+
+
 def facts(case: Case, here: Row | None, there: Row | None) -> Mapping[str, Any]:  # noqa: ARG001 - the facts are of the case
-    """Facts for the decisions: the kind."""
-    return {"kind": case["kind"]}
+    """Facts for the decisions: the kind; ``late_first``: it keeps the first row by time, and has late rows."""
+    late = list(on_time(case)) != case["script"]
+    return {"kind": case["kind"], "late_first": _keeps_first(case) and late}
 
 
 def kinds(case: Case) -> Iterator[str]:
@@ -541,4 +565,5 @@ PEER = Peer(
     without_parts,
     program="flink",
     together=625,
+    predicted=predicted,
 )
