@@ -19,6 +19,8 @@ from beamish.spark.checkpoint.entries import entries_of, stores_of
 from beamish.spark.operator.notes import NOTE
 from tests.cost import deep_after
 
+pytestmark = pytest.mark.usefixtures("several_partitions")
+
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
 BARE = (
     bm.Pipeline()
