@@ -81,10 +81,10 @@ class OverRows:
     is_top: bool = False
 
     def shown(self, columns: Sequence[str]) -> list[Shown]:
-        """The items over rows with these columns (SqlError: a name is there twice)."""
+        """The items over rows with these columns; without rows those that the statement names (SqlError: a name is there twice)."""
         shown: list[Shown] = []
         for item in self.items:
-            for one in self._own(columns) if item is None else [item]:
+            for one in self._own(columns or self._named()) if item is None else [item]:
                 check_new_name(self.text, Name(one.expression.name, one.expression.at), shown)
                 shown.append(one)
         return [self._chosen(item, shown) for item in self.chosen] if self.chosen else shown
@@ -97,6 +97,13 @@ class OverRows:
             raise self.text.error(span_of(item.tree).start, f"{name} is not in the inner SELECT list; add it there")
         named = name if item.alias is None else item.alias.text
         return attrs.evolve(found, expression=attrs.evolve(found.expression, name=named))
+
+    def _named(self) -> list[str]:
+        """The rows' own columns that the statement names."""
+        made = {item.expression.name.lower() for item in self.items if item is not None}
+        names = [*(item.tree.parts[-1].name for item in self.chosen), *self.keys]
+        by_lower = {name.lower(): name for name in names}
+        return [name for lower, name in by_lower.items() if lower not in made]
 
     def _own(self, columns: Sequence[str]) -> Iterator[Shown]:
         for name in columns:

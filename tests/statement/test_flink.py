@@ -322,6 +322,15 @@ def test_qualify_is_a_condition_on_numbers():
     assert flink(f"{inner} QUALIFY n <= 2").pipeline == flink(f"SELECT * FROM ({inner}) WHERE n <= 2").pipeline
 
 
+@pytest.mark.parametrize("items", ["*", "k, x", "x, place AS p", "K"])
+def test_first_rows_of_a_script_without_rows(items):
+    numbered = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY x) AS place FROM t"
+    query = flink(f"{T}SELECT {items} FROM ({numbered}) WHERE place <= 2")
+    assert query.run(TestStream().advance_watermark_to(3)) == []
+    given = TestStream().add([{"k": "a", "x": 1, "y": 0.5, "ts": 1}])
+    assert query.scripted(TestStream()).keys == query.scripted(given).keys
+
+
 def test_over_gives_final_rows_and_takes_named_windows():
     frame = "PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"
     made = by_hand("k").over(bm.Preceding("1 hour")).accumulate(**{"SUM(x)": Sum("x"), "COUNT(*)": Count()})
