@@ -33,6 +33,7 @@ WATERMARKS = {
     "beam_python": "script",
     "flink": "script",
     "flink_over": "script",
+    "flink_sql": "script",
     "kafka_streams": "rows",
     "kafka_sliding": "rows",
     "spark": "batches",
@@ -163,7 +164,7 @@ def script_of(peer: str, case: Case) -> list[dict[str, Any]]:
 def _end_of(peer: str, case: Case) -> list[dict[str, Any]]:
     """The events that a peer's program appends to move the watermark to the end."""
     match peer:
-        case "flink" | "flink_over" if case["kind"] != "over":
+        case "flink" | "flink_over" | "flink_sql" if case["kind"] != "over":
             return [{"watermark": "infinity"}]
         case "kafka_streams" if case["kind"] == "join":
             last = max((row["ts"] for event in case["script"] for row in event["rows"]), default=0)
