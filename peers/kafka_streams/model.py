@@ -258,20 +258,29 @@ AGGREGATES: Mapping[str, Callable[..., Any]] = {
 
 @attrs.define
 class Versions:
-    """A versioned store: versions by key, latest last."""
+    """A versioned store: versions by key, latest last; and by key the end of the last version that its segments hold.
+
+    The latest version is stored apart, without an end. So a tombstone at its time only removes it, if the segments end before.
+    """
 
     history: int
     now: int = NEVER
     versions: dict[str, list[tuple[int, int | None]]] = attrs.Factory(dict)
+    ends: dict[str, int] = attrs.Factory(dict)
 
     def put(self, key: str, n: int | None, ts: int) -> None:
-        """Store a version, if it is not older than the history; a tombstone at the time of the first version only removes it."""
+        """Store a version, if it is not older than the history."""
         if ts < self.now - self.history:
             return
         self.now = max(self.now, ts)
+        since, latest = (self.versions.get(key) or [(NEVER, None)])[-1]
+        end = self.ends.get(key, NEVER)
+        lost = n is None and latest is not None and since == ts > end
+        if latest is not None and since != ts >= end:
+            self.ends[key] = max(since, ts)
+        elif latest is None and n is None:
+            self.ends[key] = max(end, ts)
         versions = [one for one in self.versions.get(key, []) if one[0] != ts]
-        latest = (self.versions.get(key) or [(NEVER, None)])[-1]
-        lost = n is None and latest[0] == ts and latest[1] is not None and len(versions) == 0
         self.versions[key] = versions if lost else sorted([*versions, (ts, n)])
 
     def get(self, key: str, ts: int) -> tuple[int, int] | None:
