@@ -25,6 +25,8 @@ FLINK_SHIFT = 2_520_000 * SECOND
 TICK, NONE = "tick", "none"
 FINAL, UPDATES, TRIGGERS = "final", "updates", "triggers"
 """Kinds of queries: a row per window when it ends; each update of a window; panes of a trigger. Others are those of cases."""
+FIRST = "first for ever"
+"""The first row of each key, of all time."""
 KINDS = {"window": FINAL, "session": FINAL, "on_close": FINAL, "limit": "buffer"}
 """Kinds of queries, by those of cases."""
 Event = dict[str, Any]
@@ -41,11 +43,13 @@ REASONS = {
     "merged": "has no updates of sessions that are retracted when they merge",
     "bundles": "updates a window with each row, not with each bundle",
     "step": "has no such step in its own API, or leaves it to the user's code",
+    "first": "forgets the keys of first rows by another clock than the time of rows",
     "how": "has no such outer join of these streams",
     "late": "reads the inputs of a join in any order, or ignores late rows of it",
     "null-keys": "drops rows whose key is null",
     "buffer": "has no buffer of updates",
     "immediate": "waits for the watermark of both inputs",
+    "end": "emits the rows that wait when its input ends",
 }
 """Why a peer has no such pipeline, by code."""
 
@@ -222,6 +226,8 @@ def _of_flink(case: Case) -> Query:
     steps = [*enumerate(case["script"]), (len(case["script"]), {"watermark": "infinity"})]
     before, after = (round(side * SECOND) for side in case.get("span", (0, 0)))
     lateness = case.get("lateness", 0) * SECOND
+    if kind == "first":
+        kind = FIRST if case["by"] == "arrival" else "earliest"
     return Query(KINDS.get(kind, kind), window, lateness, steps, case.get("how", ""), before, after)
 
 
@@ -288,7 +294,8 @@ def put(peer: str, of: str, case: Case) -> Put | str:
 def _only(query: Query, *kinds: str) -> None:
     """Refuse kinds that a peer does not have, and windows that only one has."""
     if query.kind not in kinds:
-        raise _UnsupportedError(query.kind if query.kind in REASONS else "step")
+        code = "first" if query.kind == FIRST else query.kind
+        raise _UnsupportedError(code if code in REASONS else "step")
     if query.window and query.window["is"] not in ("FixedWindows", "SlidingWindows", "Sessions"):
         raise _UnsupportedError("all-time" if query.window["is"] == "GlobalWindow" else "window")
     if query.window.get("period", 0) > query.window.get("size", 0):
@@ -330,10 +337,15 @@ def _to_beam(query: Query) -> Put:
 
 def _to_beam_python(query: Query) -> Put:
     beam = _to_beam(query)
-    case = to_beam_python(beam.case)
+    clock, steps = 0, list[Step]()
+    for step, event in zip(beam.steps, beam.case["script"], strict=True):
+        if "clock" not in event or event["clock"] > clock:  # its clock must move
+            clock = event.get("clock", clock)
+            steps.append((step, event))
+    case = to_beam_python({**beam.case, "script": [event for _, event in steps]})
     if case is None:
         raise _UnsupportedError("panes")
-    return attrs.evolve(beam, peer="beam_python", case=case)
+    return attrs.evolve(beam, peer="beam_python", case=case, steps=[step for step, _ in steps])
 
 
 def _to_flink(query: Query) -> Put:
@@ -355,6 +367,9 @@ def _to_flink(query: Query) -> Put:
         elif isinstance(mark, int) and (now is None or mark - early > now):
             now = mark - early
             steps.append((step, {"watermark": now}))
+    waiting = (row for row in query.rows if row.get("input") != "table" and (now is None or row["ts"] > now))
+    if query.kind == "as_of" and query.steps[-1][1].get("watermark") != "infinity" and any(waiting):
+        raise _UnsupportedError("end")
     if query.window:
         case |= _flink_window(query)
     if query.how:
@@ -445,7 +460,7 @@ def _kafka_row(query: Query, row: Mapping[str, Any], shift: int) -> dict[str, An
 
 
 def _to_spark(query: Query) -> Put:
-    _only(query, FINAL, UPDATES, *JOINS)
+    _only(query, FINAL, UPDATES, FIRST, *JOINS)
     if query.kind == "join" and query.how == "full":
         raise _UnsupportedError("how")
     ahead = query.ahead
@@ -465,7 +480,9 @@ def _to_spark(query: Query) -> Put:
             batches += [(step, clocks), (step, clocks)]
         told = now
     kind = query.kind
-    case: Case = {"kind": {FINAL: "window"}.get(kind, kind), "delay": query.lateness + ahead}
+    case: Case = {"kind": {FINAL: "window", FIRST: "first"}.get(kind, kind), "delay": query.lateness + ahead}
+    if kind == FIRST:
+        case["delay"] += FAR
     if query.window:
         gap, size, offset = (query.window.get(name, 0) for name in ("gap", "size", "offset"))
         session = query.window["is"] == "Sessions"
