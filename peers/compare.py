@@ -16,7 +16,6 @@ import argparse
 import hashlib
 import json
 import os
-import pickle
 import random
 import sys
 from collections import Counter, defaultdict
@@ -45,8 +44,8 @@ PER_PROCESS = 300
 """Cases run by one process of the peer, which may slow down; the next ones run beside."""
 ANSWERS = BUILT / "answers"
 """Answers of parts of runs, by peer, version, seed and part."""
-CODE = ("accumulations/**/*.py", "beamish/**/*.py", "triggers/**/*.py", "peers/*/peer.py")
-"""The code of our answers."""
+CODE = ("accumulations", "beamish", "peers", "triggers")
+"""The folders of code that our answers depend on."""
 APART = 10_000
 """From the seed of a part to that of the next."""
 RECORDED_CASES = 150
@@ -298,7 +297,7 @@ def part(name: str, seed: int, code: str, number: int, size: int) -> Report:
         ANSWERS.mkdir(parents=True, exist_ok=True)
         write_lines(stored, [{"case": case, "there": there} for case, there in zip(cases, answers, strict=True)])
     lines = read_lines(stored)
-    for line, here in zip(lines, _ours(report.peer, stored.with_suffix(f".{code}.pickle"), lines), strict=True):
+    for line, here in zip(lines, _ours(report.peer, stored.with_name(f"{code}-{stored.name}"), lines), strict=True):
         report.add(line["case"], here, line["there"])
     return report
 
@@ -306,15 +305,14 @@ def part(name: str, seed: int, code: str, number: int, size: int) -> Report:
 def _ours(peer: Peer, stored: Path, lines: Sequence[Mapping[str, Any]]) -> list[list[Row]]:
     """The answers of beamish, which are stored."""
     if not stored.exists():
-        stored.write_bytes(pickle.dumps([peer.here(line["case"]) for line in lines]))
-    answers: list[list[Row]] = pickle.loads(stored.read_bytes())
-    return answers
+        write_lines(stored, [peer.here(line["case"]) for line in lines])
+    return read_lines(stored)
 
 
 def _code() -> str:
     """A digest of the code of our answers."""
     root, digest = Path(__file__).parents[1], hashlib.sha256()
-    for path in sorted(path for pattern in CODE for path in root.glob(pattern)):
+    for path in sorted(path for folder in CODE for path in (root / folder).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

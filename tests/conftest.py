@@ -166,9 +166,9 @@ in_memory()
 def quick_settings():
     """Settings of a session whose queries are many and short, with the state store that streaming pipelines need.
 
-    Nothing is compiled that would pay only in the long run, and what is compiled stays; Spark's classes are not verified; no garbage is collected because classes are
-    loaded, and no stack is read to find a logger; and no program is started to read links where a file of a checkpoint is renamed:
-    some sixty per batch, by Spark's own choice among its file managers.
+    Nothing is compiled that would pay only in the long run, and what is compiled stays; Spark's classes are not verified; no garbage is
+    collected because classes are loaded, and no stack is read to find a logger; and no program is started to read links where a file of
+    a checkpoint is renamed: some sixty per batch, by Spark's own choice among its file managers.
     """
     import pyspark
 
@@ -252,6 +252,6 @@ def spark(warm_python, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def several_partitions():
-    """The streams of this file have the session's partitions, of which there are several."""
-    with stream_partitions.partitions():
+    """Streams of this file have the session's partitions."""
+    with stream_partitions.several_partitions():
         yield

@@ -1,6 +1,7 @@
 """Streams of the tests' session have one partition of state, and as many shards as the session has partitions.
 
-A partition costs a state store and Python processes in each batch. Tests of what partitions do have the session's (fixture ``several_partitions``).
+A partition costs a state store and Python processes in each batch. Tests about partitions keep the
+session's (fixture ``several_partitions``).
 """
 
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ _starting = [FEWER]
 
 
 def start_with_fewer():
-    """From now on, in this process."""
+    """Streams that this process starts from now on have one partition of state."""
     from pyspark.sql.streaming import DataStreamWriter
 
     if not hasattr(DataStreamWriter.start, "starts"):
@@ -34,8 +35,8 @@ def _starting_with_fewer(start):
 
 
 @contextmanager
-def partitions():
-    """Streams have those of the session."""
+def several_partitions():
+    """Streams have the partitions of the session."""
     _starting.append(SESSION)
     try:
         yield

@@ -507,7 +507,7 @@ def _compared(case: Case, changes: Sequence[tuple[str, list[Any], int | None]]) 
 
 
 def _numbered_key(case: Case, values: Sequence[Any]) -> list[Any]:
-    """What tells the rows of a Top-N apart: their number, and what it is partitioned by."""
+    """The key of a row of a Top-N: its number and its partition."""
     shown = dict(zip(_shown(case)[1:], values, strict=True))
     (row,) = (row for event in case["script"] for row in event.get("rows", []) if row["n"] == shown["n"])
     keys = case["sql"].partition(" (PARTITION BY ")[2].partition(" ORDER BY ")[0].split(", ")

@@ -260,7 +260,7 @@ AGGREGATES: Mapping[str, Callable[..., Any]] = {
 class Versions:
     """A versioned store: versions by key, latest last; and by key the end of the last version that its segments hold.
 
-    The latest version is stored apart, without an end. So a tombstone at its time only removes it, if the segments end before.
+    The latest version is stored apart, without an end. So a tombstone at its time only removes it if the segments end before.
     """
 
     history: int

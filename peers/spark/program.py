@@ -120,7 +120,7 @@ Answers = Callable[[SparkSession, Path, Mapping[int, Case]], dict[int, str]]
 
 def main(answers: Answers = _answers) -> None:
     """Answer all lines, in order, those with the same options and the same clock together."""
-    spark = SparkSession.builder.master("local[2]").config(map={**SETTINGS}).getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map=SETTINGS).getOrCreate()
     groups: dict[str, dict[int, Case]] = defaultdict(dict)
     # The folder outlives all queries: Spark still writes into the checkpoint of one that has ended.
     with tempfile.TemporaryDirectory(prefix="beamish-spark-") as folder, spark, ThreadPoolExecutor(QUERIES) as pool:

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.partitions import partitions
+from tests.partitions import several_partitions
 
 
 def run(root, capsys, name, *arguments):
@@ -325,7 +325,9 @@ def test_example_in_process_prints_its_documented_output(root, capsys, name):
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_example_on_spark_prints_its_documented_output(root, capsys, spark, name):
-    with partitions() if name == "kafka_changelog" else nullcontext():  # it prints rows in the order of partitions
+    with (
+        several_partitions() if name == "kafka_changelog" else nullcontext()
+    ):  # it prints rows in the order of partitions
         printed = run(root, capsys, name)
     assert lines(printed) == lines(ON_SPARK[name])
 

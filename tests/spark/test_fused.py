@@ -93,6 +93,7 @@ def test_stages_of_a_checkpoint_are_carried_over_to_one_operator_and_back(spark,
 
     bm.migrate(spark, tmp_path / "fused", tmp_path / "again", PIPELINE, shards=2, fuse=False)
     query.add().run("again", fuse=False)
+    query.add().run("again", fuse=False)
     given = {row[:2]: row[2:4] for row in query.rows}  # the last of a window
     expected = query.expected
     assert given == {window: expected[window] for window in given}
