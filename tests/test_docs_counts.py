@@ -19,12 +19,14 @@ def counted():
     return docs_counts.counts()
 
 
+@pytest.mark.dear  # reads all files
 @pytest.mark.parametrize("name", json.loads(docs_counts.STORED.read_text()))
 def test_a_count_does_not_rise(name, counted):
     most = json.loads(docs_counts.STORED.read_text())[name]
     assert counted[name] <= most, "python tools/docs_counts.py shows where; --write stores counts that fell"
 
 
+@pytest.mark.dear  # reads all files
 def test_every_count_is_stored(counted):
     assert set(json.loads(docs_counts.STORED.read_text())) == set(counted)
 

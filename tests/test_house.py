@@ -12,10 +12,12 @@ from tools.house import ROOT, House, circle, floors
 HOUSE = House.read()
 
 
+@pytest.mark.dear  # reads all files
 def test_files_have_no_import_cycles():
     assert circle(HOUSE.arrows(lazy=False)) == []
 
 
+@pytest.mark.dear  # reads all files
 def test_folders_have_no_import_cycles():
     assert circle(HOUSE.folders()) == []
 

@@ -145,6 +145,7 @@ def test_an_option_in_a_checkpoint_becomes_one_of_beamishs_or_nothing(audited, i
     assert found == []
 
 
+@pytest.mark.dear  # reads all files
 def test_no_module_unpickles_or_evaluates(root):
     for path in sorted(p for folder in ("beamish", "triggers", "accumulations") for p in (root / folder).rglob("*.py")):
         name = path.relative_to(root).as_posix()

@@ -61,6 +61,7 @@ def test_every_link_within_a_page_and_between_rules_has_its_anchor(name):
     assert not missing
 
 
+@pytest.mark.dear  # reads all files
 def test_every_section_that_a_message_names_exists():
     calls = [
         [argument.value for argument in node.args]

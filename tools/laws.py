@@ -11,6 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -41,6 +42,7 @@ ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 LIST = "<!-- tools/laws.py writes what follows -->\n"
 
 
+@cache
 def tests_of_laws() -> dict[str, list[str]]:
     """The tests of each law, as ``path::name``, by path and line."""
     found: dict[str, list[str]] = defaultdict(list)

@@ -68,10 +68,12 @@ def test_an_argument_that_is_documented_as_none_takes_none():
     assert promised == taken
 
 
+@pytest.mark.dear  # reads all files
 def test_arguments_and_attributes_that_are_described_exist_and_all_are_described():
     assert list(wrongly_described(Path(beamish.__file__).parent)) == []
 
 
+@pytest.mark.dear  # reads all files
 def test_a_module_does_not_name_itself_as_another():
     for path, tree in sources(Path(beamish.__file__).parent):
         words = ast.get_docstring(tree) or ""

@@ -36,6 +36,7 @@ def contracts(root):
                 yield path.relative_to(root).as_posix(), laws
 
 
+@pytest.mark.dear  # reads all files
 def test_every_law_of_a_contract_has_a_test_of_its_name(root):
     tests = "\n".join(path.read_text() for path in (root / "tests").rglob("test_*.py"))
     missing = [
@@ -47,6 +48,7 @@ def test_every_law_of_a_contract_has_a_test_of_its_name(root):
     assert not missing, "\n".join(missing)
 
 
+@pytest.mark.dear  # reads all files
 def test_the_laws_of_a_contract_are_numbered(root):
     stated = dict(contracts(root))
     assert len(stated["triggers/trigger.py"]) == 3

@@ -28,6 +28,7 @@ def test_recorded_cases_differ_as_decided(name, part):
     assert_decided(name, recorded(name)[part::PARTS])
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("name", PEERS)
 def test_recorded_cases_differ_as_decided_by_the_twin_too(name):
     peer, decided = peer_of(name), decisions(name)

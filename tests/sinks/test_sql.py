@@ -729,6 +729,7 @@ CONNECT = {
 }
 
 
+@pytest.mark.dear  # writes many batches
 @pytest.mark.parametrize("scheme", CONNECT)
 def test_a_file_is_used_in_the_same_process_while_it_is_written(tmp_path, scheme):
     """Two copies of SQLite, or two instances of DuckDB, in one process destroyed it."""

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 CASES = {
     "tests": [
         {
@@ -20,6 +22,7 @@ CASES = {
 }
 
 
+@pytest.mark.dear  # starts processes
 def test_statements_that_group_are_counted(root, tmp_path):
     folder = tmp_path / "query-validation-tests"
     folder.mkdir()
@@ -50,6 +53,7 @@ def of_table(statement, rows, outputs):
     }
 
 
+@pytest.mark.dear  # starts processes
 def test_statements_over_tables_are_compared(root, tmp_path):
     moved = [(1, "rome,5"), (1, "oslo,5"), (2, "oslo,1"), (2, None)]
     counted = "SELECT city, COUNT(*) FROM t GROUP BY city"
