@@ -112,7 +112,13 @@ def _java(name: str) -> list[str | Path]:
     if not (built / "classes" / "Peer.class").exists():
         raise PeerError(f"{built} is empty: build it with make test-peers PEERS={name}")
     # A process is short: it gains nothing from the second compiler.
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{built}/lib/*:{built}/classes"]
+    options = [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=240m",
+        "-XX:+UseSerialGC",
+        "-cp",
+        f"{built}/lib/*:{built}/classes",
+    ]
     return [Path(os.environ["JAVA_HOME"]) / "bin" / "java", *options, "Peer"]
 
 

@@ -72,7 +72,7 @@ def session(how: How) -> SparkSession:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": how.changelog,
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": how.verifies,
         "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=200m -XX:+UseSerialGC {how.java}",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": 2,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",

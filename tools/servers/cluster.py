@@ -20,7 +20,7 @@ DRIVERS = ("driver1", "driver2")
 PORT, UI_PORT = 7077, 8080
 SECONDS = 300
 """How long a process may take to start, on a machine that has much else to do."""
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 class Cluster:

@@ -136,7 +136,9 @@ def _local_session() -> SparkSession:
         # few rows are read: compiling a query, and the JVM's second compiler, cost more than they save
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config(
+            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+        )
         .getOrCreate()
     )
 
