@@ -17,6 +17,14 @@ if TYPE_CHECKING:  # the environment of Beam Python has no Hypothesis
     from hypothesis.strategies import SearchStrategy
 
 BUILT = Path(__file__).parents[1] / "build" / "peers"
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:+UseSerialGC",
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",
+)
+"""A process is short: it gains nothing from the second compiler. Its output has answers only: warnings of the JVM go to stderr."""
 Case = dict[str, Any]
 """Options and a script, as JSON. Times are in microseconds."""
 Row = Mapping[str, Any]
@@ -111,14 +119,7 @@ def _java(name: str) -> list[str | Path]:
     built = BUILT / name
     if not (built / "classes" / "Peer.class").exists():
         raise PeerError(f"{built} is empty: build it with make test-peers PEERS={name}")
-    # A process is short: it gains nothing from the second compiler.
-    options = [
-        "-XX:TieredStopAtLevel=1",
-        "-XX:ReservedCodeCacheSize=240m",
-        "-XX:+UseSerialGC",
-        "-cp",
-        f"{built}/lib/*:{built}/classes",
-    ]
+    options = [*JAVA_OPTIONS, "-cp", f"{built}/lib/*:{built}/classes"]
     return [Path(os.environ["JAVA_HOME"]) / "bin" / "java", *options, "Peer"]
 
 

@@ -19,6 +19,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from peers.peer import JAVA_OPTIONS
+
 QUERIES = 4
 """Queries that run at a time."""
 SETTINGS: dict[str, Any] = {
@@ -27,7 +29,7 @@ SETTINGS: dict[str, Any] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK",
+    "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, "-Djdk.lang.Process.launchMechanism=VFORK")),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
