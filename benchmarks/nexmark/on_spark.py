@@ -1,4 +1,4 @@
-"""The queries with Spark's own operators, in append mode, q12 in update mode: ``QUERIES[name](inputs)`` is a streaming DataFrame.
+"""The queries with Spark's own operators, in append mode, q11-early and q12 in update mode: ``QUERIES[name](inputs)`` is a streaming DataFrame.
 
 ``REFUSED`` are those that Spark refuses, each as one would write it first.
 """
@@ -113,8 +113,8 @@ def q19(of: Inputs) -> DataFrame:
 
 Query = Callable[[Inputs], DataFrame]
 QUERIES: Mapping[str, Query] = {"q5": q5, "q7": q7, "q8": q8, "q11": q11, "q12": q12}
-UPDATES = ("q12",)
+UPDATES = ("q11-early", "q12")
 """In update mode."""
 REFUSALS = ("STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION", "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING")
 """Spark's conditions for them; another error is a fault of the query."""
-REFUSED: Mapping[str, Query] = {"q4": q4, "q6": q6, "q9": q9, "q18": q18, "q19": q19}
+REFUSED: Mapping[str, Query] = {"q4": q4, "q6": q6, "q9": q9, "q11-early": q11, "q18": q18, "q19": q19}
