@@ -52,6 +52,7 @@ def test_reasons_are_those_of_the_schema():
     assert SCHEMA["$defs"]["answer"]["properties"]["unsupported"]["enum"] == [*REASONS]
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("engine", ENGINES)
 def test_beamish_answers_the_same_to_a_case_in_the_terms_of_an_engine(engine):
     for case in CASES[ENGINES.index(engine) :: 12]:

@@ -84,6 +84,7 @@ def test_the_page_has_the_facts_of_the_checkpoint():
     assert facts["stages"][0]["windows"] == 3
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("name", CASES)
 def test_every_kind_of_stage_has_a_page(name):
     case = CASES[name]

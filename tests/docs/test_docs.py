@@ -32,6 +32,7 @@ def of_kind(kind):
     ]
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("name", of_kind("doctest"))
 def test_examples_in_docs_run(root, name):
     result = doctest.testfile(

@@ -83,6 +83,7 @@ def test_lesson_of_restarts_prints_the_page(lesson, page, capsys, spark):
     check(lesson, page, capsys, "10_restart")
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("name", [*IN_PROCESS, DRAWN])
 def test_the_change_that_the_page_proposes_changes_the_answer(lesson, page, capsys, tmp_path, name):
     _, old, new = page[name]
@@ -94,6 +95,7 @@ def test_the_change_that_the_page_proposes_changes_the_answer(lesson, page, caps
     assert capsys.readouterr().out.count("\nYou changed the program, so this answer may not fit: ") == 1
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("name", IN_PROCESS)
 def test_lesson_draws_its_picture(lesson, capsys, tmp_path, name):
     held = run(lesson(name), str(tmp_path / "lesson.svg"))

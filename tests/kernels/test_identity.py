@@ -280,6 +280,7 @@ def test_a_value_inside_itself_has_an_identity():
     assert identity(loop) == [1, "..."]
 
 
+@pytest.mark.dear
 def test_identities_are_the_same_in_every_process():
     program = """
 import json

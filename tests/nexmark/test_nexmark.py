@@ -46,6 +46,7 @@ def _script(names, settings, parts):
     return made.advance_watermark_to_infinity()
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("query", EXPECTED)
 def test_answers_are_those_of_plain_python(query):
     pipeline = queries(SETTINGS.longest_auction_ms)[query]
@@ -54,6 +55,7 @@ def test_answers_are_those_of_plain_python(query):
     assert len(answer) >= 5
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("query", late_queries())
 def test_late_rows_correct_the_answers(query):
     bundles, answer = 10, expected(query, rows(0, LATE.events, LATE))

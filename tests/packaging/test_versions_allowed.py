@@ -40,6 +40,7 @@ def older():
     return [one for one in (*names, *own) if one and subprocess.run([one, "-c", ""], check=False).returncode == 0]
 
 
+@pytest.mark.dear
 def test_an_older_python_fails_with_a_clear_message(root):
     for python in older()[:1]:
         done = subprocess.run([python, "-c", "import beamish"], cwd=root, capture_output=True, text=True, check=False)

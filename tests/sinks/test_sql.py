@@ -213,6 +213,7 @@ def test_a_mismatched_table_is_rejected(uri, columns, message):
         put(sink, change("red", 0, 1, 1))
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     ("uri", "declared", "message"),
     [

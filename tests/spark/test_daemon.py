@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 BEFORE_FORKING = """
 import gc, runpy, sys
 import pyspark.daemon
@@ -11,6 +13,7 @@ runpy.run_module("beamish.spark.daemon", run_name="__main__")
 """
 
 
+@pytest.mark.dear
 def test_before_it_forks_the_daemon_has_imported_the_modules_of_workers(root):
     names = ["pandas", "pyarrow.compute", "beamish.spark.operator.processor", "beamish.spark.rows.pack"]
     command = [sys.executable, "-c", BEFORE_FORKING, *names]

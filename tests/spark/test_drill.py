@@ -117,6 +117,7 @@ def test_the_drill_finds(tmp_path, change):
     assert found_by_the_drill(tmp_path, "fixed windows", CHANGES[change]) == (1, 0)
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     "name", ["fixed windows", "by the clock", "watermarks of their own", "merged stages", "rows, each once"]
 )

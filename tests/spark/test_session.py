@@ -99,6 +99,7 @@ main(["inspect", "x"])
 """
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     ("module", "version", "words"),
     [

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -76,6 +77,7 @@ def test_every_stateful_processor_has_a_stand_in():
     assert ours == {f"{Travelling.__module__}.Travelling"}
 
 
+@pytest.mark.dear
 def test_the_heartbeat_source_runs_without_beamish():
     pickled = []
     source = SimpleNamespace(register=lambda kind: pickled.append(cloudpickle.dumps(kind)))

@@ -112,6 +112,7 @@ def script_until(last):
     return script
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     ("pipeline", "most"),
     [

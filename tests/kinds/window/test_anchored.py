@@ -77,6 +77,7 @@ def test_a_later_run_may_list_dropped_rows_and_may_stop_to(first):
         assert not differences(pipeline.run(script), kept, pipeline)
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("most", [1, 3, 10])
 def test_the_number_of_pairs_that_are_added_at_once_changes_nothing(monkeypatch, most):
     pipeline = ALWAYS.allowed_lateness(5).accumulate(n=Count(), scores=Collect("score"))

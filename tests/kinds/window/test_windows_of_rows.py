@@ -51,6 +51,7 @@ def test_shorter_lateness_expires_windows_in_the_next_step(late):
         assert kept(short, store) == late // 10 + len(first)
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("window", [bm.CountSessions(1), bm.CountWindows(2, over="stream")], ids=str)
 def test_evictions_expire_when_their_rows_would_be_too_late(window):
     store = DictStore()
