@@ -10,7 +10,7 @@ from benchmarks.nexmark import on_sql
 from benchmarks.nexmark.answers import _sorted, expected, judge, of_changes
 from benchmarks.nexmark.events import READS, Settings, tables
 from benchmarks.nexmark.on_beamish import queries
-from benchmarks.nexmark.on_flink import QUERIES, TABLES
+from benchmarks.nexmark.on_flink import QUERIES, REFUSED, TABLES, known_refusal
 from benchmarks.nexmark.table import beside
 from benchmarks.nexmark.table import tables as of_results
 
@@ -85,6 +85,13 @@ def test_sql_takes_the_queries_without_joins_of_groups(query):
     taken = ("q5", "q7", "q11", "q11-early", "q18", "q19")
     with nullcontext() if query in taken else pytest.raises(bm.SqlError):
         assert on_sql.query(query).pipeline.flow.sources
+
+
+def test_an_unknown_refusal_of_flink_is_an_error():
+    assert {query: known_refusal(query, message) for query, message in REFUSED.items()} == REFUSED
+    for query in ("q5", "q6"):
+        with pytest.raises(SystemExit, match=f"{query} on Flink: SqlValidatorException: Column 'extra' not found"):
+            known_refusal(query, "SqlValidatorException: Column 'extra' not found in table 'B'")
 
 
 def test_in_flink_bids_a_gap_apart_are_in_one_session():
