@@ -3,7 +3,7 @@
     make bench-latency                          as docs/scale.md has it
     python benchmarks/latency.py --rates "1000 10000 50000" --seconds 20 --warm 20 --triggers "0"
     make bench-latency KAFKA=1                  from a Kafka topic to another one
-    python benchmarks/latency.py --plot docs/pictures/latency.svg       draws what was measured before
+    python benchmarks/latency.py --plot docs/pictures/latency.png       draws what was measured before
 
 Rows arrive at random (a Poisson process) at each rate for ``--seconds``, one rate after the other in one query, the lowest first; before
 them ``--warm`` seconds at the first rate do not count, nor does the first quarter of each rate. A row's creation is its arrival: it is
@@ -292,7 +292,7 @@ def plot(runs: Sequence[Mapping[str, Any]], file: Path) -> None:
     by_rate.set(xlabel="rows per second", ylabel="creation to early pane, ms", xscale="log", ylim=(0, None))
     over_time.set(xlabel="seconds, the rates one after the other", ylabel="ms", ylim=(0, None))
     for panel in (by_rate, over_time):
-        panel.legend(fontsize="small", frameon=False)
+        panel.legend(fontsize="small", frameon=False, loc="lower left", ncols=2)
         panel.spines[["top", "right"]].set_visible(False)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)

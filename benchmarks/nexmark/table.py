@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from textwrap import shorten
 from typing import Any
 
 Run = Mapping[str, Any]
@@ -27,6 +28,11 @@ _MEASURES: Mapping[str, Callable[[Run], float]] = {
 
 def _of(runs: Sequence[Run], query: str, system: str) -> list[Run]:
     return [run for run in runs if (run["query"], run["system"]) == (query, system)]
+
+
+def _number(query: str) -> tuple[int, str]:
+    """Queries in order: q4 before q11, q11 before q11-early."""
+    return int(query.partition("-")[0][1:]), query
 
 
 def _rate(run: Run) -> float:
@@ -59,7 +65,7 @@ def tables(found: Mapping[str, Any], answers: Sequence[Run] = ()) -> Iterator[st
     """The lines of the tables."""
     runs: Sequence[Run] = found["runs"]
     systems = list(dict.fromkeys(run["system"] for run in runs))
-    queries = list(dict.fromkeys(run["query"] for run in runs))
+    queries = sorted({run["query"] for run in runs}, key=_number)
     yield from _about(found, systems)
     yield ""
     others = [system for system in systems if system != "beamish"]
@@ -79,11 +85,11 @@ def tables(found: Mapping[str, Any], answers: Sequence[Run] = ()) -> Iterator[st
         yield ""
         yield "| answer | | rows | SHA-256 | beside plain Python's |"
         yield "|---|---|---|---|---|"
-        for answer in answers:
+        for answer in sorted(answers, key=lambda one: _number(one["query"])):
             rest = (
                 f"{answer['rows']:,} | {answer['sha256'][:16]} | {answer['words']}"
                 if "rows" in answer
-                else f"| | refused: {answer['refused']}"
+                else f"| | refused: {shorten(answer['refused'], 90, placeholder=' ...')}"
             )
             yield f"| {answer['query']} | {answer['system']} | {rest} |"
 

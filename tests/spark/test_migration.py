@@ -62,6 +62,18 @@ def test_source_metadata_moves_with_source_numbers(spark, tmp_path):
     assert not (tmp_path / "2").exists()
 
 
+def test_files_that_a_killed_query_left_half_written_are_not_copied(spark, tmp_path):
+    of_shard = tmp_path / "state" / "0" / "0"
+    of_shard.mkdir(parents=True)
+    (of_shard / "2.changelog").write_text("a")
+    temporary = ".3.changelog.a5a12a71-f9b9-448f-b7ec-e0c59de6aed7.TID162.tmp"
+    (of_shard / temporary).write_text("b")
+    (of_shard / f".{temporary}.crc").write_bytes(b"crc\0" + (512).to_bytes(4) + b"none")
+    HadoopPath.of(spark, str(tmp_path / "state")).copy(HadoopPath.of(spark, str(tmp_path / "copy")))
+    copied = [path.name for path in (tmp_path / "copy" / "0" / "0").iterdir() if not path.name.endswith(".crc")]
+    assert copied == ["2.changelog"]
+
+
 class _EndError(Exception):
     """Stands for the end of the process."""
 

@@ -87,17 +87,18 @@ class HadoopPath:
             stream.close()
 
     def copy(self, to: HadoopPath) -> None:
-        """Copy a file, or all files of a folder, without Spark's checksums of them.
+        """Copy a file, or all files of a folder, without Spark's checksums of them and what a killed query left half-written.
 
         Raises:
             OSError: the file system refuses.
         """
         copy = self.hadoop.FileUtil.copy
         for file in self._all_files():
+            if file.name.endswith(".crc") or _is_temporary(file.name):
+                continue
             place = str(file).removeprefix(str(self)).lstrip("/")
             target = to / place if place else to
-            is_checksum = file.name.endswith(".crc")
-            if not is_checksum and not copy(self.files, file.path, to.files, target.path, False, self.files.getConf()):  # noqa: FBT003
+            if not copy(self.files, file.path, to.files, target.path, False, self.files.getConf()):  # noqa: FBT003
                 raise OSError(f"{file} cannot be copied to {target}")
 
     def rename(self, to: HadoopPath) -> None:
@@ -124,3 +125,8 @@ class HadoopPath:
 
     def _at(self, path: Any) -> HadoopPath:
         return attrs.evolve(self, path=path)
+
+
+def _is_temporary(name: str) -> bool:
+    """Whether a file of a checkpoint was never renamed to its name: Spark writes each as ``.<name>.<uuid>.tmp`` first."""
+    return name.startswith(".") and name.endswith(".tmp")
