@@ -1,6 +1,6 @@
 """Latency under load: from a row's creation to its early pane in the sink, and from a window's end to its on-time pane.
 
-    make bench-latency                          as docs/scale.md has it
+    make bench-latency                          with the rates of the Makefile
     python benchmarks/latency.py --rates "1000 10000 50000" --seconds 20 --warm 20 --triggers "0"
     make bench-latency KAFKA=1                  from a Kafka topic to another one
     python benchmarks/latency.py --plot docs/pictures/latency.png       draws what was measured before

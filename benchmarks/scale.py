@@ -1,6 +1,6 @@
 """Many rows over many keys: rate, batch time, state and memory as the state grows; then a kill, a restart, ``inspect`` and ``migrate``.
 
-    make scale                                  as docs/scale.md has it
+    make scale                                  as long as the Makefile says
     python benchmarks/scale.py --rows 2000000 --keys 200000 --batch-rows 250000 --every 500000
 
 Spark's own source makes the rows from their numbers, so a killed run resumes. Keys are uniform or Zipf (exponent 1.1); each batch

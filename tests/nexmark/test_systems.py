@@ -82,8 +82,12 @@ def test_in_sql_here_one_of_the_highest_is_enough():
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_sql_takes_the_queries_without_joins_of_groups(query):
-    taken = ("q5", "q7", "q11", "q11-early", "q18", "q19")
-    with nullcontext() if query in taken else pytest.raises(bm.SqlError):
+    reasons = {
+        **dict.fromkeys(("q4", "q6", "q9"), "a second SELECT: a statement has no subqueries"),
+        "q8": "GROUP BY without an aggregate",
+        "q12": "the event time of bid is dateTime",
+    }
+    with pytest.raises(bm.SqlError, match=reasons[query]) if query in reasons else nullcontext():
         assert on_sql.query(query).pipeline.flow.sources
 
 

@@ -58,6 +58,11 @@ class HadoopPath:
         """The last part of the path."""
         return str(self.path.getName())
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether Spark reads this file of a checkpoint: it writes each as ``.<name>.<uuid>.tmp`` first, and checksums beside them."""
+        return not (self.name.endswith(".crc") or (self.name.startswith(".") and self.name.endswith(".tmp")))
+
     def with_name(self, name: str) -> HadoopPath:
         """The path of that name in the same folder."""
         return self._at(self.hadoop.Path(self.path.getParent(), name))
@@ -94,7 +99,7 @@ class HadoopPath:
         """
         copy = self.hadoop.FileUtil.copy
         for file in self._all_files():
-            if file.name.endswith(".crc") or _is_temporary(file.name):
+            if not file.is_stored:
                 continue
             place = str(file).removeprefix(str(self)).lstrip("/")
             target = to / place if place else to
@@ -125,8 +130,3 @@ class HadoopPath:
 
     def _at(self, path: Any) -> HadoopPath:
         return attrs.evolve(self, path=path)
-
-
-def _is_temporary(name: str) -> bool:
-    """Whether a file of a checkpoint was never renamed to its name: Spark writes each as ``.<name>.<uuid>.tmp`` first."""
-    return name.startswith(".") and name.endswith(".tmp")

@@ -78,8 +78,7 @@ def in_place(checkpoint: HadoopPath, beside: HadoopPath) -> Iterator[HadoopPath]
 
 def _notes(checkpoint: HadoopPath) -> list[HadoopPath]:
     """The files with stored paths."""
-    files = checkpoint.glob("state/*/_metadata/*/*")
-    return [path for path in files if not path.name.startswith(".") and not path.name.endswith(".crc")]
+    return [path for path in checkpoint.glob("state/*/_metadata/*/*") if path.is_stored]
 
 
 _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
@@ -337,7 +336,7 @@ def _copy_operator(old: HadoopPath, new: HadoopPath) -> None:
     """The folder of an operator, under another number."""
     old.copy(new)
     for path in new.glob("_metadata/*/*"):
-        if not path.name.startswith(".") and not path.name.endswith(".crc"):
+        if path.is_stored:
             text = re.sub(r"/state/\d+/_stateSchema/", f"/state/{new.name}/_stateSchema/", path.read_text())
             path.write_text(re.sub(r'("operatorId":)\d+', rf"\g<1>{new.name}", text))
 
